@@ -199,7 +199,7 @@ class CommandLine:
         Errors: LayoutError for no such number.
         """
         one = inputs_of(Job)["gpus_per_node"]
-        return cast("int", one.of_text(self.options.gpus_per_node or ""))
+        return cast("int", one.or_default(one.entered(self.options.gpus_per_node or "")[1]))
 
     def wanted(self) -> tuple[Job, Document]:
         """The unchecked job, and the model of launch flags; options override both."""

@@ -1,8 +1,9 @@
 """The inputs of a typed model, each declared once, with its field.
 
 A model is a frozen dataclass; a field that users may set is annotated with an `Input`. Page, links,
-endpoints, command line and documents are made from these annotations, and the texts that they
-receive are checked and converted by `parse`:
+endpoints, command line and documents are made from these annotations. A text that they receive is
+read once, by `InputField.entered`; from there on it is a value, of which `checked_model` makes the
+model. `parse` is both at once:
 
 >>> @dataclass(frozen=True)
 ... class Oven:
@@ -37,6 +38,8 @@ Kind = Literal["count", "amount", "switch", "choice", "text", "names", "sizes"]
 sizes."""
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", re.ASCII)
+LARGEST = 10**18
+"""The first whole number that is no number of a text."""
 
 SWITCH: Mapping[str, bool] = MappingProxyType(
     {"on": True, "off": False, "1": True, "0": False, "true": True, "false": False}
@@ -167,6 +170,21 @@ class InputField:
 
     # -- a text as value ---------------------------------------------------------------------------
 
+    def entered(self, value: object) -> tuple[str, object]:
+        """The text of a value that was typed or passed, and the value that it spells: None where it
+        is empty, the text itself where it spells none of this kind.
+
+        >>> field = InputField("tp", "tp", "count", False, 1, Input("tensor parallel size"))
+        >>> field.entered(" 08 "), field.entered(8), field.entered(""), field.entered("many")
+        (('8', 8), ('8', 8), ('', None), ('many', 'many'))
+        """
+        if self.kind in ("count", "amount"):
+            number = number_in(value) if type(value) is str else value
+            if type(number) is int and abs(number) < LARGEST:
+                return str(number), number
+        text = self.text(value)
+        return text, self.read(text) if text.strip() else None
+
     def read(self, text: str) -> object:
         """The value of a text; the text unchanged if it is no value of this kind."""
         if self.kind in ("count", "amount"):
@@ -179,12 +197,12 @@ class InputField:
             return tuple(map(number_in, re.split(r"[\s,x×*]+", text.strip())))
         return text
 
-    def value(self, text: str) -> object:
-        """The value of a text. Errors: LayoutError if the field cannot have it."""
-        value = self.read(text)
-        is_other = self.kind == "count" and text.strip() not in self.choices
-        if self.kind in ("count", "switch") and self.choices and (value is text or is_other):
-            raise self._not_a_choice(text)
+    def chosen(self, value: object) -> object:
+        """A value that was read, if the field can have it. Errors: LayoutError otherwise."""
+        if self.kind in ("count", "switch") and self.choices:
+            is_other = self.kind == "count" and str(value) not in self.choices
+            if type(value) is str or is_other:
+                raise self._not_a_choice(str(value))
         return self.checked(value)
 
     @cached_property
@@ -195,9 +213,9 @@ class InputField:
         unsaid = () if self.input.stands else ("",)
         return (*unsaid, *self.choices) if self.input.closed else ()
 
-    def of_text(self, text: str) -> object:
-        """The value of a text; the default for an empty text. Errors: as `value`."""
-        return self.value(text) if text.strip() else self.default
+    def or_default(self, value: object) -> object:
+        """A value that was read; the default for None. Errors: as `chosen`."""
+        return self.default if value is None else self.chosen(value)
 
     def checked(self, value: object) -> object:
         """The value unchanged if the field can have it. Errors: LayoutError otherwise."""
@@ -251,32 +269,41 @@ def _kind(base: object, found: Input) -> Kind:
     return kinds.get(base) or ("choice" if found.has_choices else "text")
 
 
-def texts_for(model: type, texts: Mapping[str, str]) -> list[tuple[InputField, str]]:
-    """The inputs of a model that have a text, and their texts; an empty text leaves the default."""
-    found = ((row, texts.get(row.name, "")) for row in inputs_of(model).values())
+def values_for(model: type, values: Mapping[str, object]) -> list[tuple[InputField, object]]:
+    """The inputs of a model that have a value, and their values; None leaves the default."""
+    found = ((row, values.get(row.name)) for row in inputs_of(model).values())
     return [
-        (row, text)
-        for row, text in found
-        if text.strip() or (row.input.stands and not row.is_optional)
+        (row, "" if value is None else value)
+        for row, value in found
+        if value is not None or (row.input.stands and not row.is_optional)
     ]
 
 
-def read(model: type[Model], texts: Mapping[str, str]) -> Model:
-    """A model from texts; the model itself checks the numbers.
+def unchecked_model(model: type[Model], values: Mapping[str, object]) -> Model:
+    """A model from values that were read; the model itself checks the numbers.
 
     Errors: LayoutError about the first choice that does not exist.
     """
-    found = texts_for(model, texts)
-    known = (row.value if row.kind in ("choice", "switch") else row.read for row, _ in found)
-    return model(**{row.attribute: value(text) for value, (row, text) in zip(known, found)})
+    found = values_for(model, values)
+    named = ("choice", "switch")
+    known = (row.chosen(value) if row.kind in named else value for row, value in found)
+    return model(**{row.attribute: value for value, (row, _) in zip(known, found)})
+
+
+def checked_model(model: type[Model], values: Mapping[str, object]) -> Model:
+    """A model from values that were read, by the names of its inputs.
+
+    Errors: LayoutError about the first field that cannot have its value.
+    """
+    return model(**{row.attribute: row.chosen(value) for row, value in values_for(model, values)})
 
 
 def parse(model: type[Model], texts: Mapping[str, str]) -> Model:
-    """A model from texts, by the names of its inputs.
-
-    Errors: LayoutError about the first field that cannot have the value of its text.
-    """
-    return model(**{row.attribute: row.value(text) for row, text in texts_for(model, texts)})
+    """A model from texts, by the names of its inputs. Errors: as `checked_model`."""
+    kind: type = model
+    rows = inputs_of(kind)
+    read = {name: rows[name].entered(text)[1] for name, text in texts.items() if name in rows}
+    return checked_model(model, read)
 
 
 def require_inputs(model: object) -> None:

@@ -79,4 +79,4 @@ class Context:
     @property
     def rank(self) -> int:
         """The selected rank; 0 if none is."""
-        return pinned_rank(self.layout.world_size, self.state.rank)
+        return pinned_rank(self.layout.world_size, self.state.values["rank"])

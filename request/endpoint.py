@@ -22,7 +22,7 @@ from groups.alternatives import with_working
 from groups.budget import spend, within
 from groups.errors import in_any_case, not_a_choice, quoted
 from groups.frameworks import FRAMEWORKS, OWN
-from groups.inputs import SWITCH, inputs_of, read
+from groups.inputs import SWITCH, inputs_of
 from groups.layout import Job, Layout, world_of
 from groups.megatron import ORDER
 from groups.mesh import whole_number
@@ -223,7 +223,7 @@ def _layout_of(arguments: Mapping[str, object]) -> Layout:
     fields |= {"framework": OWN} if fields["order"] else {"order": ORDER}
     with LAYOUT.named():
         world_of(fields["nodes"], fields["gpus_per_node"], MOST_SERVED)
-        return read(Job, vars(State(**fields))).layout()
+        return State(**fields).unchecked(Job).layout()
 
 
 def require_text(name: str, value: object) -> str:

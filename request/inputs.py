@@ -120,8 +120,8 @@ class PageInputs:
             "the published layout that was chosen last", choices=(*PUBLISHED, *PLANS), closed=True
         ),
     ] = ""
-    tour: Annotated[str, Input("a step of the tour", link="")] = ""
-    rank: Annotated[str, Input("the chosen GPU, as it was typed")] = ""
+    tour: Annotated[int | None, Input("a step of the tour", link="")] = None
+    rank: Annotated[int | None, Input("the chosen GPU", least=0)] = None
     lang: Annotated[
         str, Input("the language; empty: the browser's", choices=LANGUAGES, closed=True)
     ] = ""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from descriptions import MEMORY
 from formats.values import Document
 from groups.errors import LayoutError
-from groups.inputs import inputs_of, number_in, texts_for
+from groups.inputs import inputs_of, values_for
 from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import NEEDED, Model
 from training.models import MODELS, model_like, variant
@@ -104,7 +104,7 @@ def model_of(state: State) -> ChosenModel:
     is_matched = is_empty(state.model)
     if is_matched:
         column = {name: sizes[name] for name in OF_COLUMN if name in sizes}
-        ep = number_in(state.ep)
+        ep = state.values["ep"]
         preset = model_like(**column, ep=ep if type(ep) is int and ep > 1 else 1)
     else:
         preset = require_choice("model", state.model, MODELS)
@@ -126,8 +126,9 @@ def typed_layers(state: State) -> int | float | str | None:
 
     Errors: LayoutError about the layout, where it is none.
     """
-    if not is_empty(state.layers) and not is_layout(state.layers):
-        return number_in(state.layers)
+    layers: int | float | str | None = state.values["layers"]
+    if layers is not None and not is_layout(state.layers):
+        return layers
     if layout := typed_layout(state):
         try:
             return sum(stage.count("decoder") for stage in parse_layout(layout))
@@ -143,10 +144,10 @@ def typed_sizes(state: State) -> Document:
 
     Errors: LayoutError about the layers, where they are no such layout.
     """
-    sizes = {row.attribute: row.read(text) for row, text in texts_for(Model, vars(state))}
+    sizes = {row.attribute: value for row, value in values_for(Model, state.values)}
     for name in (*FLAGS, "biases"):
         if name in sizes:
-            sizes[name] = _OWN[name].value(getattr(state, name))
+            sizes[name] = _OWN[name].chosen(state.values[name])
     if (layers := typed_layers(state)) is not None:
         return {"layers": layers, **sizes} | {"layers": layers}
     return {name: value for name, value in sizes.items() if name != "layers"}

@@ -11,7 +11,6 @@ from groups.alternatives import with_working
 from groups.errors import quoted
 from groups.frameworks import framework_or_first
 from groups.grouping import Grouping
-from groups.inputs import number_in, read
 from groups.layout import Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
 from groups.presets import PUBLISHED
@@ -86,7 +85,7 @@ def resolve(state: State) -> Layout:
 
 def _layout(state: State) -> Layout:
     shown = state.parsed(ShownInputs)
-    layout = layout_for(read(Job, vars(state)).layout(), state)
+    layout = layout_for(state.unchecked(Job).layout(), state)
     visible_groups(layout, shown)
     return layout
 
@@ -112,8 +111,8 @@ def _fixes(error: LayoutError, state: State) -> Sequence[Mapping[str, object]]:
 def sizes_or_none(state: State, beside: str = "") -> dict[str, int] | None:
     """The sizes that are set, except ``beside``; None if one is invalid."""
     names = [*SIZES, "gtp", "egtp", "dcp", "moe_dp"]
-    names += [name for name in ("etp", "dp") if not is_empty(getattr(state, name))]
-    sizes = {name: number_in(getattr(state, name)) for name in names if name != beside}
+    names += [name for name in ("etp", "dp") if state.values[name] is not None]
+    sizes = {name: state.values[name] for name in names if name != beside}
     try:
         return {name: whole_number(sizes[name], name, maximum=MAX_RANKS) for name in sizes}
     except LayoutError:
@@ -126,13 +125,14 @@ def _machine_fixes(state: State, name: str) -> list[dict[str, object]]:
     The sizes of both grids must divide the world, so these are multiples of what the other number
     leaves of them.
     """
-    near, known = number_in(getattr(state, name)), sizes_or_none(state, name)
+    near, known = state.values[name], sizes_or_none(state, name)
     if known is None:
         return []  # another one has to be mended first
     other = known["gpus_per_node" if name == "nodes" else "nodes"]
     product, most = framework_or_first(state.framework).unit(known), MAX_RANKS // other
     unit = product // math.gcd(product, other)
-    start = getattr(FIRST_JOB, name) if isinstance(near, str) else min(max(near, 1), most)
+    is_number = isinstance(near, (int, float))
+    start = min(max(near, 1), most) if is_number else getattr(FIRST_JOB, name)
     below = int(start // unit) * unit
     return [{name: n} for n in (below, below + unit) if n != near and 1 <= n <= most]
 

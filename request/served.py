@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from formats.values import Document
 from groups import LayoutError
-from groups.inputs import number_in
 from groups.layout import Layout
 from training.model import Model
 from training.models import MODELS
@@ -19,7 +18,6 @@ from training.serving.server import GIB, ServerMemory, Serving, seen_memory, ser
 from .context import Context
 from .errors import refusal
 from .model import ChosenModel, model_of
-from .state import is_empty
 from .trained import cluster_of
 
 if TYPE_CHECKING:
@@ -98,17 +96,17 @@ def _served(context: Context) -> ServedModel:
         engine_of(layout.framework),
         state.value("served_weights") or (published.weights if published else "bf16"),
         state.value("served_cache"),
-        share=_number(state.served_share),
-        length=_number(state.served_length) or chosen.model.sequence,
-        requests=_number(state.served_requests),
-        batched=_number(state.served_batched),
+        share=state.values["served_share"] or 0,
+        length=state.values["served_length"] or chosen.model.sequence,
+        requests=state.values["served_requests"] or 0,
+        batched=state.values["served_batched"] or 0,
         window=windows[0],
         full_every=windows[1],
         a2a=state.served_a2a if has_a2a(layout) else "",
     )
     cut = cut_of(layout, chosen.model)
     cluster = cluster_of(state)
-    capacity = _number(state.capacity)
+    capacity = state.values["capacity"] or 0
     if isinstance(capacity, str) or not 0 <= capacity <= 2**20:
         raise refusal("not-a-capacity", "capacity", value=repr(state.capacity))
     total = seen_memory(cluster, capacity * GIB)
@@ -130,10 +128,6 @@ def gpus_of_one(layout: Layout) -> int:
     """GPUs of one server; a layout may hold several, as a dp of Megatron's inference does."""
     mesh = layout.mesh
     return layout.world_size // (mesh.size("server") if "server" in mesh.names else 1)
-
-
-def _number(text: str) -> Any:
-    return 0 if is_empty(text) else number_in(text)
 
 
 # -- a log of the engine ---------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from groups.alternatives import not_a_multiple
 from groups.errors import quoted
 from groups.frameworks import framework_of
 from groups.grouping import Grouping
-from groups.inputs import number_in, parse
+from groups.inputs import checked_model
 from groups.layout import Layout, framework_name
 from groups.megatron.grids import GTP
 from groups.mesh import whole_number
@@ -89,12 +89,10 @@ def batch_of(layout: Layout, state: State) -> Batch:
     Batch(micro_batch=1, micro_batches=8, dp=4, is_explicit=False)
     """
     require_step(layout)
-    dp, each = readers_of(layout).size, count_of(state.micro_batch, "micro_batch", 1)
-    count = 0  # where it is not said, as the samples
-    if not is_empty(state.micro_batches):
-        typed = number_in(state.micro_batches)
-        count = whole_number(typed, "micro_batches", maximum=MAX_MICRO_BATCHES)
-    samples = count_of(state.global_batch, "global_batch", 0, MAX_BATCH)
+    dp, each = readers_of(layout).size, count_of(state, "micro_batch", 1)
+    # 0 where they are not said
+    count = count_of(state, "micro_batches", 0, MAX_MICRO_BATCHES)
+    samples = count_of(state, "global_batch", 0, MAX_BATCH)
     if not count and not samples:
         count = micro_batches_unasked(layout.mesh.size("pp"))
         whole_number(each, "micro_batch", maximum=MAX_SIZE // (count * dp))
@@ -127,8 +125,8 @@ def micro_batches_unasked(pp: int) -> int:
     return min(ROUNDS * pp, max(1, MOST_UNASKED // pp))
 
 
-def count_of(text: str, name: str, empty: int, most: int = MAX_SIZE) -> int:
-    return empty if is_empty(text) else whole_number(number_in(text), name, maximum=most)
+def count_of(state: State, name: str, empty: int, most: int = MAX_SIZE) -> int:
+    return state.number(name, empty, most=most)
 
 
 def _disagree(batch: Batch, samples: int) -> LayoutError:
@@ -154,7 +152,7 @@ def with_micro_batches(layout: Layout, state: State, count: int) -> dict[str, ob
     number."""
     if is_empty(state.global_batch):
         return {"micro_batches": count}
-    micro_batch = count_of(state.micro_batch, "micro_batch", 1)
+    micro_batch = count_of(state, "micro_batch", 1)
     changes: dict[str, object] = {"global_batch": count * micro_batch * readers_of(layout).size}
     return changes if is_empty(state.micro_batches) else {**changes, "micro_batches": ""}
 
@@ -166,7 +164,7 @@ def schedule_name(state: State) -> str:
     """The schedule of the pipeline: as selected, or as the virtual stages suggest."""
     if not is_empty(state.schedule):
         return state.schedule
-    vpp = number_in(state.vpp)
+    vpp = state.values["vpp"]
     return "interleaved" if isinstance(vpp, int) and vpp > 1 else "1f1b"
 
 
@@ -175,14 +173,14 @@ def virtual_stages(state: State) -> int:
     schedule has its own number."""
     name = schedule_name(state)
     rule = SCHEDULES[require_choice("schedule", name, SCHEDULES, ("interleaved", "1f1b"))]
-    typed = count_of(state.vpp, "vpp", rule.v or DEFAULT_VIRTUAL)
+    typed = count_of(state, "vpp", rule.v or DEFAULT_VIRTUAL)
     return rule.v if rule.v and typed == 1 else typed
 
 
 def group_size(state: State, schedule: str) -> int | None:
     """Micro-batches per group, if the schedule takes groups; None: pp."""
     is_set = SCHEDULES[schedule].grouped and not is_empty(state.group_size)
-    return count_of(state.group_size, "group_size", 0) if is_set else None
+    return count_of(state, "group_size", 0) if is_set else None
 
 
 def recomputations_of(state: State, model: Model, now: str) -> tuple[str, ...]:
@@ -319,9 +317,9 @@ def trained_of(layout: Layout, state: State) -> Trained:
     split = _split(layout, chosen.model, state)
     batch = batch_of(layout, state)
     schedule = schedule_name(state)
-    texts = {name: getattr(state, name) for name in (*fields_of("training"), "instances")}
+    own = {name: state.values[name] for name in (*fields_of("training"), "instances")}
     training = replace(
-        parse(Training, texts),
+        checked_model(Training, own),
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
@@ -362,10 +360,10 @@ def dealing_of(state: State) -> DealtOut:
     """The assignment of a pipeline layout, else of the fields, else equal as in Megatron."""
     spread = state.value("spread")
     dealt = DealtOut(account=state.value("account"), spread=typed_layout(state) or spread)
-    if not is_empty(state.first_layers):
-        dealt["first"] = whole_number(number_in(state.first_layers), "first_layers")
-    if not is_empty(state.last_layers):
-        dealt["last"] = whole_number(number_in(state.last_layers), "last_layers")
+    if state.values["first_layers"] is not None:
+        dealt["first"] = state.number("first_layers", 0)
+    if state.values["last_layers"] is not None:
+        dealt["last"] = state.number("last_layers", 0)
     return dealt
 
 
@@ -389,9 +387,9 @@ def capacity_of(state: State) -> float:
     Errors: LayoutError for an unknown cluster, and for a bad number of GiB.
     """
     cluster = machine_of_state(state)
-    if is_empty(state.capacity):
+    value = state.values["capacity"]
+    if value is None:
         return float(cluster.memory)
-    value = number_in(state.capacity)
     if isinstance(value, str) or not 0 < value <= 100_000:
         of_cluster = {"capacity": round(cluster.memory / GIB, 2)}
         raise refusal("not-a-capacity", "capacity", of_cluster, value=quoted(value))

@@ -145,7 +145,7 @@ def test_a_document_has_every_input_of_job_and_training():
 def test_a_way_to_train_has_words_in_launch_files(name):
     assert name in SAYABLE
     row, bare = FIELDS[name].row, options_of({}, {}, 2)
-    written = (options_of({}, {name: row.value(choice)}, 2) for choice in row.choices)
+    written = (options_of({}, {name: row.chosen(row.read(choice))}, 2) for choice in row.choices)
     missing = f"WRITTEN of formats/launch/training.py lacks {name}; a switch: words.toml beside it"
     assert any(options != bare for options in written), missing
 
@@ -153,7 +153,7 @@ def test_a_way_to_train_has_words_in_launch_files(name):
 @every("name", [name for name in fields_of("training") if name not in UNSAYABLE])
 def test_a_command_that_cannot_say_a_way_to_train_names_it_in_a_comment(name):
     row = FIELDS[name].row
-    written = [options_of({}, {name: row.value(choice)}, 2) for choice in row.choices]
+    written = [options_of({}, {name: row.chosen(row.read(choice))}, 2) for choice in row.choices]
     for target in (target for target in TARGETS.values() if not target.serves):
         job = Job(nodes=4, **{axis: 2 for axis in ("tp", "pp") if axis not in target.unsaid})
         missing = f"{target.id}: IN_COMMENTS of formats/launch/emit.py lacks {name}"
@@ -167,7 +167,8 @@ UNREAD = {"schedule": "virtual stages say which", "dispatch": "no command has a 
 @every("name", [name for name in fields_of("training") if name not in UNSAYABLE])
 def test_a_way_to_train_is_read_from_the_commands_that_say_it(name):
     shape = MODELS["deepseek-v3"].model
-    values = map(FIELDS[name].row.value, reversed(FIELDS[name].row.choices))
+    row = FIELDS[name].row
+    values = (row.chosen(row.read(choice)) for choice in reversed(row.choices))
     said = ((value, options_of(shape, {name: value}, 2)) for value in values)
     read = (
         training_of(parse(emit(Job(nodes=4, tp=2, pp=2), options, target))).get(name) == value

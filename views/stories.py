@@ -8,7 +8,6 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from descriptions import ENTRIES, SHELL, STORIES, TOUR_WORDS, tour
-from groups.inputs import number_in
 from request.state import State
 from request.words import saying
 
@@ -39,7 +38,7 @@ def tour_html(state: State) -> Markup:
 
     It opens when somebody asks for it, and leaves the page as it is.
     """
-    step, say = number_in(state.tour), saying(TOUR_WORDS, state.language)
+    step, say = state.values["tour"], saying(TOUR_WORDS, state.language)
     steps = tour()
     if not isinstance(step, int) or step not in range(len(steps)):
         return Markup()

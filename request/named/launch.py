@@ -8,7 +8,6 @@ from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, served_of, training_of
 from formats.values import Document
 from groups import LayoutError
-from groups.inputs import number_in
 from groups.layout import SERVED, Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
@@ -91,16 +90,16 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     Errors: LayoutError about the invalid field.
     """
     fields: dict[str, object] = {
-        name: number_in(text) for name in MODEL if not is_empty(text := getattr(state, name))
+        name: value for name in MODEL if (value := state.values[name]) is not None
     }
     if fields.get("experts") == 0:  # which is said by no option
         del fields["experts"]
     for name, value in fields.items():
         if not (name == "layers" and is_layout(value)):
             whole_number(value, name, maximum=MAX_BATCH)
-    for name, count in (("first", state.first_layers), ("last", state.last_layers)):
-        if not is_empty(count):
-            fields[name] = whole_number(number_in(count), f"{name}_layers", maximum=MAX_BATCH)
+    for name in ("first", "last"):
+        if state.values[f"{name}_layers"] is not None:
+            fields[name] = state.number(f"{name}_layers", 0, most=MAX_BATCH)
     if layout_text := typed_layout(state):
         parse_layout(layout_text)
         fields["layers"] = layout_text
@@ -109,8 +108,8 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     if state.value("account"):
         fields["account"] = True
     for name in SAYABLE:
-        if not is_empty(text := getattr(state, name)):
-            fields[name] = FIELDS[name].row.value(text)
+        if state.values[name] is not None:
+            fields[name] = state.value(name)
     shape = _shape(state)
     if layout.is_server:
         return options_of(shape, fields, layout.mesh.size("pp")) | _served(layout, state)
@@ -126,8 +125,8 @@ def _served(layout: Layout, state: State) -> Document:
     """
     fields: Document = {}
     for name in SERVED_NUMBERS:
-        if not is_empty(text := getattr(state, name)):
-            fields[name] = FIELDS[name].row.value(text)
+        if state.values[name] is not None:
+            fields[name] = state.value(name)
     names = ["served_weights", "served_cache", *(["served_a2a"] if has_a2a(layout) else [])]
     return fields | {name: getattr(state, name) for name in names}
 

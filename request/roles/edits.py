@@ -122,7 +122,7 @@ def _fields_of(name: str, now: RolePage) -> dict[str, str]:
         return now.own()
     kept = {field: getattr(page, field) for field in ("nodes", "gpus_per_node", *MODEL)}
     fields = {**{field: ROLE_STARTS[field] for field in OWN_FIELDS}, **kept}
-    tp = number_in(page.tp)
+    tp = page.values["tp"]
     size = tp if isinstance(tp, int) and tp > 0 and now.count % tp == 0 else 1
     made = {"tp": str(size), "pp": "1", "preset": ""}
     return {**fields, **made, "framework": "vllm" if name == "rollout" else "megatron"}

@@ -25,7 +25,6 @@ from groups import MAX_RANKS, LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend
 from groups.gpus import Gpus
-from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.plan import Plan, Role
@@ -70,7 +69,7 @@ class RolePage:
     def count(self) -> int:
         """The number of its GPUs. Errors: LayoutError for invalid machines."""
         nodes, each = (
-            whole_number(number_in(getattr(self.page, name)), name, maximum=MAX_RANKS)
+            whole_number(self.page.values[name], name, maximum=MAX_RANKS)
             for name in ("nodes", "gpus_per_node")
         )
         return nodes * each
@@ -122,8 +121,7 @@ class Cast:
     @property
     def each(self) -> int:
         """GPUs per node."""
-        text = self.shown.page.gpus_per_node
-        return self.machines[1] if self.machines else whole_number(number_in(text), "gpus_per_node")
+        return self.machines[1] if self.machines else self.shown.page.number("gpus_per_node", 0)
 
     @property
     def needed(self) -> int:
@@ -256,7 +254,7 @@ class Cast:
             fixes = [{"role_edit": f"to {one}"} for one in names]
             raise refusal("no-such-role", "role_edit", *fixes, role=name)
         chosen, now = self.members[names.index(name)], self.shown
-        rank = number_in(now.page.rank)
+        rank = now.page.values["rank"]
         text = ""
         if isinstance(rank, int) and 0 <= rank < now.count:
             gpu = now.gpus[rank] if now.gpus else now.first + rank
@@ -315,7 +313,7 @@ def _require_count(role: RoleText, member: RolePage, cast: Cast) -> None:
 
 
 def _each_of(state: State) -> int:
-    return whole_number(number_in(state.gpus_per_node), "gpus_per_node", maximum=MAX_RANKS)
+    return whole_number(state.values["gpus_per_node"], "gpus_per_node", maximum=MAX_RANKS)
 
 
 def _shown(role: RoleText, state: State) -> RolePage:

@@ -10,14 +10,11 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, joined
 from groups.grouping import Grouping
-from groups.inputs import number_in
 from groups.layout import Layout
-from groups.mesh import whole_number
 from render.draw.shards import draw_shards
 from render.scenes.shards import LOCAL, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.marks import scene_svg
 from request.context import Context
-from request.state import is_empty
 from request.trained import Trained
 from request.units import gib, ranks_text
 from request.words import saying
@@ -78,9 +75,8 @@ def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
 
     Errors: LayoutError if it is none of this layout.
     """
-    layout, of_rank = context.layout, context.state.of_rank
-    chosen = context.rank if is_empty(of_rank) else number_in(of_rank)
-    rank = whole_number(chosen, "of_rank", minimum=0, maximum=layout.world_size - 1)
+    layout = context.layout
+    rank = context.state.number("of_rank", context.rank, least=0, most=layout.world_size - 1)
     return rank, tuple(
         sharing_group(layout, context.trained.training.instances).members(rank).tolist()
     )

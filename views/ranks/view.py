@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from markupsafe import Markup
@@ -13,7 +12,6 @@ from descriptions import CARD, PAGE, RUN, SERVER, counted, joined
 from formats.logs import named_ranks
 from groups import LayoutError, coordinates
 from groups.grouping import SharedGroups, shared_groups
-from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
@@ -44,10 +42,11 @@ HELD_BESIDE = {"E": "embedding", "L": "output"}
 def ranks_html(context: Context) -> Markup:
     """The groups that the pasted ranks share, and the card of the pinned rank (0 without one)."""
     layout, state = context.layout, context.known
+    chosen = state.values["rank"]
     placement = placement_or_none(context)
     shared = _together(context, placement)
     try:
-        rank = require_rank(layout.mesh, 0 if is_empty(state.rank) else number_in(state.rank))
+        rank = require_rank(layout.mesh, 0 if chosen is None else chosen)
     except LayoutError as error:
         return together(shared, _refused(error, context.language))
     card = _Card(layout, state, rank, context.language, placement, rare_names(context))
@@ -119,16 +118,16 @@ class _Card:
         return self.say("rank_chunks_of", chunks=chunks, total=2 * cp)
 
     def _experts(self, _: dict[str, int]) -> str | Markup:
-        expert, say, experts = self.layout.expert, self.say, self.state.experts
+        expert, say, experts = self.layout.expert, self.say, self.state.values["experts"]
         assert expert is not None
         at, ep, etp = coordinates(expert, self.rank), expert.size("ep"), expert.size("etp")
         if "ep_dp" in expert.names and ep > 1:  # whole experts of vLLM, over all dp ranks too
             at["ep"] += ep * at["ep_dp"]
             ep *= expert.size("ep_dp")
-        if is_empty(experts):
+        if experts is None:
             text = say("rank_expert_place", place=at["ep"], ep=ep)
             return together(text, " ", leads_html("experts", say("rank_give_experts")))
-        held = ranges_text(list(local_experts(cast("int", number_in(experts)), ep, at["ep"])))
+        held = ranges_text(list(local_experts(experts, ep, at["ep"])))
         text = say("rank_experts_of", experts=held, total=experts)
         cut = [say("rank_expert_slice", slice=at["etp"], etp=etp)] if etp > 1 else []
         return joined([text, *cut], self.language)

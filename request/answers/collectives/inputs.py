@@ -16,7 +16,6 @@ from groups.errors import quoted
 from groups.grouping import Grouping
 from groups.inputs import number_in
 from groups.layout import Layout
-from groups.mesh import whole_number
 from groups.placement import nodes_spanned
 from render.scenes.exchange import Cell
 from training.collectives.algorithms import ALGORITHMS
@@ -153,7 +152,7 @@ def _resolved(layout: Layout, state: State) -> CollectiveSpec:
         members=members,
         values=state.value("collective_values"),
         # Without a root a rank that was asked for as one is no mistake: it waits for its turn.
-        root=_root(state.collective_root, members, name, index) if has_root else 0,
+        root=_root(state, members, name, index) if has_root else 0,
         buffer_bytes=1e6 * state.value("collective_mb"),
         bytes_per_second=speed(layout, ranks, state),
         shape=shape_of(state.collective_shape)
@@ -272,10 +271,9 @@ def cell_of(number: int, bits: int) -> Cell:
 
 def _index(grouping: Grouping, state: State) -> int:
     """The index of the group: as selected, else that of the pinned rank, else the first."""
-    if is_empty(state.collective_index):
-        return pinned_group(grouping, state.rank)
-    number, last = number_in(state.collective_index), grouping.num_groups - 1
-    return whole_number(number, "collective_index", minimum=0, maximum=last)
+    if state.values["collective_index"] is None:
+        return pinned_group(grouping, state.values["rank"])
+    return state.number("collective_index", 0, least=0, most=grouping.num_groups - 1)
 
 
 def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
@@ -285,10 +283,10 @@ def ranks_of(grouping: Grouping, index: int) -> np.ndarray:
     return np.asarray(grouping.groups()[index])
 
 
-def _root(text: str, members: tuple[int, ...], name: str, index: int) -> int:
-    if is_empty(text):
+def _root(state: State, members: tuple[int, ...], name: str, index: int) -> int:
+    if state.values["collective_root"] is None:
         return 0
-    root = whole_number(number_in(text), "collective_root", minimum=0)
+    root = state.number("collective_root", 0, least=0)
     if root not in members:
         near = sorted(members, key=lambda rank: abs(rank - root))[:2]
         fixes = ({"collective_root": rank} for rank in near)

@@ -9,7 +9,6 @@ from typing import cast
 
 from groups import LayoutError
 from groups.budget import spend
-from groups.inputs import number_in
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.stages.layout_strings import parse_layout
@@ -82,7 +81,7 @@ def schedule_of(name: str, layout: Layout, state: State) -> ScheduleSpec:
     """
     m = batch_of(layout, state).micro_batches
     rule = SCHEDULES[require_choice("schedule", name, SCHEDULES)]
-    v = count_of(state.vpp, "vpp", DEFAULT_VIRTUAL)  # one that is none is told of any schedule
+    v = count_of(state, "vpp", DEFAULT_VIRTUAL)  # one that is none is told of any schedule
     if rule.v is not None:
         v = virtual_stages(state) if name == schedule_name(state) else rule.v
     return checked(name, layout.every["pp"].size, m, v, group_size(state, name))
@@ -130,8 +129,9 @@ def group_of(
     """The pipeline group to show: its number and its ranks, as selected or that of the pinned
     rank."""
     every = layout.every["pp"]
-    is_pinned = is_pinned or is_empty(state.pipe_group)
-    number = pinned_group(every, state.rank) if is_pinned else number_in(state.pipe_group)
+    chosen = state.values["pipe_group"]
+    is_pinned = is_pinned or chosen is None
+    number = pinned_group(every, state.values["rank"]) if is_pinned else chosen
     index = whole_number(number, "pipe_group", minimum=0, maximum=every.num_groups - 1)
     return index, tuple(map(int, every.groups()[index]))
 

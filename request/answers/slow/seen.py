@@ -17,7 +17,6 @@ from groups.layout import Job, Layout
 from groups.notes import Note
 
 from ...context import Context
-from ...state import is_empty
 from .files import slow_on_page
 
 LEAST = 0.05
@@ -141,4 +140,5 @@ def seen_of(context: Context) -> SeenSlow | None:
     slow = slow_on_page(context)
     if slow is None:
         return None
-    return SeenSlow(slow, context.layout, None if is_empty(context.state.rank) else context.rank)
+    is_chosen = context.state.values["rank"] is not None
+    return SeenSlow(slow, context.layout, context.rank if is_chosen else None)
