@@ -23,7 +23,7 @@ def examples_html(language: str) -> str:
     return fold(SHELL["examples"][language], tag("div", *links, class_="items"), kind="menu")
 
 
-def entries_html(language: str) -> str:
+def entries_html(language: str) -> Markup:
     """Three entries, a line each; two lead to the box for pasting."""
     buttons = [button(ENTRIES["tour"][language], id="tour-start", **_to_step(0, "next"))]
     for view, box in (("hang", "evidence"), ("launch", "paste")):
