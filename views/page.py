@@ -50,6 +50,7 @@ class Answer:
     chips: Markup
     foot: Markup
     derived: Markup
+    roles: Markup
     line: Markup
     status: Markup
     picture: Markup | None

@@ -192,6 +192,11 @@ def sizes_html(shown: Shown) -> Markup:
     return derived_html(shown.layout, shown.state, shown.language)
 
 
+def roles_html(shown: Shown) -> Markup:
+    """The tabs of the roles."""
+    return roles_bar(shown.state, None if shown.context is None else shown.context.cast)
+
+
 def line_html(shown: Shown) -> Markup:
     """Whose ranks these are, of a plan."""
     if shown.context is None or not shown.state.roles:
@@ -238,13 +243,13 @@ REGIONS: dict[str, Region] = {
     "chips": Region(chips_html, "layout"),
     "foot": Region(foot_html, "layout"),
     "derived": Region(sizes_html, "layout"),
+    "roles": Region(roles_html, "layout"),
     "line": Region(line_html, "layout"),
     "status": Region(status_html, "layout"),
     "picture": Region(picture_html, "layout"),
     "details": Region(details_html, "layout"),
     "tour": Region(lambda shown: tour_html(shown.state), "state"),
     "source": Region(lambda shown: source_html(shown.state, shown.language), "state"),
-    "roles": Region(lambda shown: roles_bar(shown.state), "state"),
     "nav": Region(nav_html, "view"),
     "tools": Region(tools_html, "view"),
     **{name: _of_words(name, head_html) for name in ("title", "toolbar")},

@@ -24,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from groups import MAX_RANKS
@@ -104,6 +105,7 @@ class RolesText:
         return ";".join(filter(None, (machines, *map(str, self.roles))))
 
 
+@lru_cache(maxsize=64)
 def read_roles(text: str) -> RolesText:
     """The roles of a text. Errors: LayoutError about the field "roles", with the nearest readable
     text if there is one."""

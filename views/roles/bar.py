@@ -22,12 +22,13 @@ TONES = 5
 """The number of colours of roles, which repeat."""
 
 
-def roles_bar(state: State) -> Markup:
-    """The tabs; empty for a plan of one role, and for an unreadable text."""
+def roles_bar(state: State, known: Cast | None = None) -> Markup:
+    """The tabs; empty for a plan of one role, and for an unreadable text. known: the roles of the
+    state, where they were read before."""
     if not state.roles:
         return Markup()
     try:
-        cast = cast_of(state.changed({"role_edit": ""}))
+        cast = known or cast_of(state.changed({"role_edit": ""}))
         tabs = [_tab(cast, at, state.language) for at in range(len(cast.members))]
     except LayoutError:
         return Markup()
