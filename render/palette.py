@@ -66,6 +66,9 @@ KIND_TINTS = _of_themes("tint", 1, 4)
 KIND_MARKS = _of_themes("mark", 2, 3)
 """Cells that are too small for a number."""
 
+WAITING = {"light": "#fde68a", "dark": "#854d0e", "page": "var(--wait)"}
+"""Time in which a GPU waits, in every picture of time."""
+
 PLAIN_CELL = {"light": "#eef2f7", "dark": "#1e293b", "page": "var(--cell)"}
 """A GPU in none of the marked groups."""
 
@@ -80,17 +83,44 @@ SCALE_ENDS = {
 every colour vision distinguishes, and on which one ink is readable."""
 
 ROLE_CELLS: dict[str, tuple[str, ...]] = {
-    "light": ("#e6ecf5", "#f6ecdd", "#ece6f8", "#e0f0e6", "#f8e4e8"),
-    "dark": ("#22304a", "#3a2e1a", "#30254a", "#183a2c", "#43202d"),
+    "light": ("#e8edf4", "#d5dde8", "#f3f5f9", "#c5d0de", "#dfe5ee"),
+    "dark": ("#26334a", "#33435e", "#1b2638", "#3f5170", "#2c3a53"),
     "page": tuple(f"var(--role-cell{number})" for number in range(5)),
 }
-"""The cell of a GPU with a role of a plan, by the role's place, lighter than the tints of kinds."""
+"""The cell of a GPU with a role of a plan, by the role's place: greys, as hues are for kinds. Roles
+are told by their places in a cell and by hatching (`draw.cluster`)."""
 
 STEP_MARKS: dict[str, tuple[str, ...]] = {
-    theme: tuple(KIND_TINTS[theme][tone] for tone in ("tp", "cp", "ep", "dp", "pp"))
-    for theme in KIND_TINTS
+    "light": ("#a9b8cc", "#94a6bf", "#bfcbda", "#8496b2", "#b4c1d3"),
+    "dark": ("#52678a", "#627aa0", "#46597a", "#728bb3", "#5a7094"),
+    "page": tuple(f"var(--role-held{number})" for number in range(5)),
 }
 """What a role holds while it works, by the role's place."""
+
+HEAT = 8
+"""Steps of the scale from nothing to the whole."""
+
+_ENDS = {"light": ("#dcefed", "#006a65"), "dark": ("#12302f", "#5fd3c6")}
+
+HEAT_SHADES = (*(f"heat{step}" for step in range(HEAT)), "over")
+"""The names of its colours, and of that for what is above the whole."""
+
+CHAIN_SHADES = ("free", "culprit", "suspect", "first", "hop1", "hop2", "later", "end")
+"""The names of the colours of ranks in a hang, the most to blame after those that are free."""
+
+_CHAINS = {
+    "light": "#e5e7eb #8d1c44 #c2410c #f59e0b #fbbf24 #fcd34d #fde68a #fef3c7",
+    "dark": "#1e293b #ff8fa3 #f97316 #d98a1f #b97412 #95600f #70490d #4a330f",
+}
+
+
+def _shades(theme: str) -> dict[str, str]:
+    steps = ramp(*_ENDS[theme], HEAT)
+    heat = ["#" + "".join(f"{channel:02x}" for channel in step) for step in steps]
+    over, blank = {"light": ("#8d1c44", "#e5e7eb"), "dark": ("#ff8fa3", "#334155")}[theme]
+    chain = zip(CHAIN_SHADES, _CHAINS[theme].split())
+    return {**dict(zip(HEAT_SHADES, (*heat, over))), **dict(chain), "blank": blank}
+
 
 ROWS: dict[str, tuple[str, str]] = {
     "light": ("#eef2f7", "#e2e8f0"),
@@ -222,3 +252,24 @@ def scale_of(name: str, theme: str) -> tuple[str, ...]:
         return (PLAIN_CELL[theme], *(f"var(--{name}-{step})" for step in range(1, STEPS + 1)))
     steps = ramp(PLAIN_CELL[theme], SCALE_ENDS[theme][name], STEPS + 1)
     return tuple("#" + "".join(f"{channel:02x}" for channel in step) for step in steps)
+
+
+SHADES: dict[str, dict[str, str]] = {theme: _shades(theme) for theme in ("light", "dark")}
+SHADES["page"] = {name: f"var(--{name})" for name in SHADES["light"]}
+"""The colours of maps, by name: each theme has its own, the page those of its style sheet."""
+
+SHADE_INKS: dict[str, dict[str, str]] = {
+    theme: {name: ink(colour) for name, colour in SHADES[theme].items()}
+    for theme in ("light", "dark")
+}
+SHADE_INKS["page"] = {name: f"var(--on-{name})" for name in SHADES["light"]}
+"""The ink on each of them."""
+
+
+def shade_of(share: float) -> str:
+    """The name of a sender's shade by its bytes, as a share of the largest sender's.
+
+    >>> shade_of(0.01), shade_of(1.0)
+    ('heat1', 'heat6')
+    """
+    return HEAT_SHADES[1 + round(min(max(share, 0.0), 1.0) * (HEAT - 3))]

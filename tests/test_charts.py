@@ -9,12 +9,12 @@ import pytest
 from markup import select
 from painted import alone
 
-from render.draw.charts import DARK_COLOURS, WARNING
+from render.draw.charts import WARNING
 from render.draw.shards import OTHERS
 from render.files import figure as drawing
 from render.files.tables import draw_points
 from render.marks import LOOKS, Blocks, Words
-from render.palette import GROUPS, PALETTE, contrast, ramp, rgb
+from render.palette import GROUPS, HEAT_SHADES, PALETTE, SHADES, WAITING, contrast, ramp, rgb
 from render.scenes.charts import (
     HELD,
     PLOT,
@@ -27,8 +27,8 @@ from render.scenes.charts import (
     TimelineChart,
 )
 from render.scenes.exchange import HEIGHT, Cell, Exchange, Flow, Line, Member
-from render.scenes.heat import Heat, level_colours
-from render.scenes.matrix import COLOURS, LEVELS, matrix_picture
+from render.scenes.heat import Heat
+from render.scenes.matrix import LEVELS, matrix_picture
 from render.scenes.shards import BAR, LOCAL, NONE, OWN, ROW, STALE, TOP, WHOLE, ShardGrid
 from render.scenes.shards import LEFT as SHARDS_LEFT
 from render.scenes.timeline import PHASES, box_places, shade, strips_of
@@ -97,12 +97,12 @@ def test_very_short_times_are_drawn_as_longer_ones_are():
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_where_a_rank_waits_is_the_ground(theme):
+def test_where_a_rank_waits_is_what_is_coloured(theme):
     chart = TimelineChart(strip_of(p=4, m=4))
     picture = painted(chart, theme)
     tick = chart.plot / chart.strip.ticks
     waiting = [at(picture, chart.left + tick * (rank - 0.5), 30 * rank + 15) for rank in (1, 2, 3)]
-    assert waiting == [rgb(LOOKS[theme].ground)] * 3
+    assert waiting == [rgb(WAITING[theme])] * 3
 
 
 def test_very_many_ops_are_one_picture_of_the_same_colours():
@@ -200,19 +200,20 @@ def test_the_parts_have_the_colours_of_the_page():
     )
 
 
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("world", [16, 512])
-def test_every_gpu_has_the_colour_of_its_level(world):
+def test_every_gpu_has_the_colour_of_its_level(world, theme):
     level = np.arange(world) % 9
     heat = Heat(level, [f"{rank}" for rank in range(world)], 8)
     assert heat.is_large == (world > 256)
-    picture = painted(heat)
+    picture = painted(heat, theme)
     if heat.is_large:
         cells, columns = heat.nodes.grid.cells(), heat.nodes.grid.columns
         rows, across = np.divmod(cells[:world], columns)
         spots = zip(heat.left + (across + 0.5) * heat.cell, (rows + 0.5) * heat.cell)
     else:
         spots = zip(heat.tiles.x + heat.tiles.cell / 2, heat.tiles.y + heat.tiles.cell - 5)
-    colours = level_colours()
+    colours = [SHADES[theme][name] for name in HEAT_SHADES]
     assert [at(picture, x, y) for x, y in spots] == [rgb(colours[one]) for one in level]
 
 
@@ -221,7 +222,7 @@ def test_rings_stand_round_the_gpus_that_are_marked():
     level = np.where(np.isin(np.arange(512), marked), 7, 0)
     heat = Heat(level, (), 8, marked=marked)
     picture = painted(heat)
-    assert {at(picture, x, y) for x, y, _ in heat.rings} == {rgb(level_colours()[7])}
+    assert {at(picture, x, y) for x, y, _ in heat.rings} == {rgb(SHADES["light"]["heat7"])}
     assert len(heat.rings) == len(marked)
 
 
@@ -264,7 +265,7 @@ def test_every_pair_has_the_colour_of_its_bytes(theme):
     matrix = matrix_picture(sent, 1, gpus_per_node=8)
     chart = MatrixChart(matrix, "", scale_of(matrix))
     picture = painted(chart, theme)
-    colours = ramp(*(COLOURS if theme == "light" else DARK_COLOURS), LEVELS)
+    colours = ramp(SHADES[theme]["heat1"], SHADES[theme]["heat7"], LEVELS)
     for row, column in np.ndindex(16, 16):
         x, y = (matrix.cell * (one + 0.5) for one in (column, row))
         level = int(matrix.levels[row, column])

@@ -42,6 +42,22 @@ def test_bytes_by_kind_are_those_of_traffic():
     assert all(all(kind in one for kind in sent) for one in said)
 
 
+def test_scales_are_the_same_for_every_layout_and_little_waiting_is_pale():
+    """Of 11 % waiting the colour is a third of the scale, of little it is pale."""
+    few, many = (
+        asked(f"nodes=2&tp=2&pp=2&model=llama3-8b&global_batch={batch}")["lenses"]
+        for batch in (32, 4096)
+    )
+    assert few["pipeline"]["scale"] == many["pipeline"]["scale"] == ["0%", "30%"]
+    assert max(few["pipeline"]["shares"]) == pytest.approx(0.1111 / 0.3, abs=0.002)
+    assert 0 < max(many["pipeline"]["shares"]) < 0.05
+    for lenses in (few, many):
+        _, top = lenses["traffic"]["scale"]
+        assert float(top.split()[0]) in (1, 10, 100)
+        assert 0.1 < max(lenses["traffic"]["shares"]) <= 1
+    assert few["memory"]["scale"] == ["0", "80 GiB"]
+
+
 def test_a_hang_has_its_roles_and_none_without_evidence():
     assert "hang" not in asked("nodes=2&tp=2&pp=2")["lenses"]
     found = asked("nodes=2&tp=2&pp=2", evidence=LOG)["lenses"]["hang"]["ranks"]

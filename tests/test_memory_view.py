@@ -18,8 +18,8 @@ from groups import LayoutError, coordinates
 from groups.frameworks import FRAMEWORKS
 from render.draw.shards import draw_shards
 from render.marks import Blocks, Words
-from render.palette import PALETTE, contrast, ink
-from render.scenes.heat import LEVELS, Heat, level_colours, levels
+from render.palette import PALETTE
+from render.scenes.heat import Heat, levels
 from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.heat import heat_svg
 from request.context import Context
@@ -338,12 +338,6 @@ def test_the_group_that_shares_is_that_of_data_and_context():
 def test_levels_are_eighths_and_one_above():
     share = np.array([0.0, 0.124, 0.125, 0.5, 1.0, 1.0001, 9.0])
     assert levels(share).tolist() == [0, 0, 1, 4, 7, 8, 8]
-
-
-def test_levels_differ_and_can_be_written_on():
-    colours = level_colours()
-    assert len(set(colours)) == LEVELS + 1
-    assert all(contrast(colour, ink(colour)) >= 4.5 for colour in colours)
 
 
 def test_a_cell_prints_its_rank_and_amount_and_leads_to_the_rank():

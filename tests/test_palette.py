@@ -18,6 +18,7 @@ from groups import LayoutError, fit, group_index
 from groups.grouping import plain
 from groups.megatron.parallel_state import FAMILIES
 from render import palette
+from render.marks import LOOKS
 from render.palette import (
     GROUP_INK,
     GROUPS,
@@ -27,9 +28,11 @@ from render.palette import (
     PALETTE,
     PLAIN_CELL,
     ROWS,
+    contrast,
 )
 from render.scenes import geometry
 from render.scenes import groups as scene
+from render.scenes.timeline import PHASES
 
 THEMES = ("light", "dark")
 DEFICIENCIES = ("Deuteranomaly", "Protanomaly")
@@ -321,3 +324,47 @@ def test_more_groups_side_by_side_than_there_are_colours_keep_their_own():
 def test_an_unknown_kind_is_refused():
     with pytest.raises(LayoutError):
         scene.panel(plain(fit(16), "xp"), 8)
+
+
+# -- one meaning a hue -----------------------------------------------------------------------------
+
+
+def hue_and_strength(colour: str) -> tuple[float, float]:
+    """Hue in degrees and saturation of a colour (HLS)."""
+    hue, _, strength = colorsys.rgb_to_hls(*(channel / 255 for channel in palette.rgb(colour)))
+    return 360 * hue, strength
+
+
+KIND_HUES = [hue_and_strength(colour)[0] for colour in KIND_COLOURS["light"].values()]
+
+
+@every("theme", THEMES)
+def test_the_hues_of_kinds_are_for_kinds_roles_are_greys_and_the_scale_has_one_of_its_own(theme):
+    for colour in (*palette.ROLE_CELLS[theme], *palette.STEP_MARKS[theme], *PHASES.values()):
+        assert hue_and_strength(colour)[1] < 0.45 or contrast(colour, "#ffffff") > 12
+        assert nearest([colour, *palette.KIND_TINTS[theme].values()]) >= 6
+    for name in palette.HEAT_SHADES[1:-1]:
+        hue, _ = hue_and_strength(palette.SHADES[theme][name])
+        assert min(abs(hue - other) for other in KIND_HUES) > 25, name
+
+
+@every("theme", THEMES)
+def test_maps_have_colours_of_their_own_theme_with_an_ink_on_each(theme):
+    page = LOOKS[theme].page
+    shades = palette.SHADES[theme]
+    assert palette.SHADES["light"].keys() == shades.keys()
+    for name, colour in shades.items():
+        assert contrast(colour, palette.SHADE_INKS[theme][name]) >= 4.5
+    assert len({shades[name] for name in palette.HEAT_SHADES}) == palette.HEAT + 1
+    # The more there is, the further from the page: in the dark theme brighter, not darker.
+    away = [contrast(shades[name], page) for name in palette.HEAT_SHADES[:-1]]
+    assert away == sorted(away)
+    blame = [contrast(shades[name], page) for name in ("end", "later", "hop2", "hop1")]
+    assert blame == sorted(blame)
+    assert contrast(shades["culprit"], page) > 6
+
+
+def test_the_most_bytes_have_the_strongest_shade_whoever_sends_them():
+    shades = [palette.shade_of(share) for share in (0.0, 0.2, 0.5, 1.0)]
+    assert shades == sorted(shades)
+    assert len({*shades}) == 4

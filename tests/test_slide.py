@@ -24,7 +24,7 @@ from render.files.forms import to_bytes
 from render.files.slide import MARGIN, TEXT, WIDOW
 from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
-from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, rgb
+from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, SHADES, rgb
 from render.scenes.job import JobPicture
 from request.answers.sentence import question, sentence_of
 from request.answers.slow.files import example
@@ -220,7 +220,8 @@ def test_in_the_dark_gpus_of_which_nothing_is_known_are_as_quiet_as_plain_cells(
         for mark in drawn
         if isinstance(mark, Blocks) and not isinstance(mark.fill, str)
     )
-    assert set(cells.fill) == {PLAIN_CELL["dark"], "#8d1c44", "#f59e0b"}
+    shades = SHADES["dark"]
+    assert set(cells.fill) == {PLAIN_CELL["dark"], shades["culprit"], shades["first"]}
 
 
 def test_a_slide_of_nodes_names_every_kind_that_sends_and_files_name_all():

@@ -345,9 +345,9 @@ def test_labels_have_room_and_nodes_have_borders(n, per, labels, borders):
     assert picture.borders == borders
 
 
-def test_the_picture_is_one_image_under_labels():
+def test_the_picture_is_one_image_a_theme_under_labels():
     svg = matrix_svg(matrix_picture(np.eye(256), 8, 8), 'who <sends> "what"')
-    assert svg.count("<image ") == 1
+    assert [svg.count(f'<image class="in-{theme}"') for theme in ("light", "dark")] == [1, 1]
     assert 'aria-label="who &lt;sends&gt; &quot;what&quot;"' in svg
     assert len(svg) < 20_000
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Look, Mark, Pixels, Words
-from ..palette import GROUP_INK, ink, ramp, rgb
+from ..palette import SHADE_INKS, SHADES, WAITING, ink, ramp, rgb
 from ..scenes.charts import HELD, BarsChart, HeldChart, MatrixChart, TimelineChart
 from ..scenes.geometry import GAP
 from ..scenes.heat import Heat, cell_texts
-from ..scenes.matrix import COLOURS, LEVELS, MatrixPicture, label_place
+from ..scenes.matrix import LEVELS, MatrixPicture, label_place
 from ..scenes.timeline import (
     AXIS,
     DIGIT,
@@ -29,9 +29,6 @@ from .groups import boxes_of, row_names, spot
 
 WARNING = {"light": "#b91c1c", "dark": "#fca5a5"}
 """The ink of values above their limit."""
-
-DARK_COLOURS = ("#1d2752", "#c9d4ff")
-"""The colours of a matrix on a dark page, for least and most."""
 
 THICK = 0.75
 """The height of a bar as a share of its row."""
@@ -73,27 +70,24 @@ def draw_heat(heat: Heat, theme: str) -> Iterator[Mark]:
 
 
 def _heat_pixels(heat: Heat, theme: str) -> Iterator[Mark]:
-    """The pixels of a large world; the background is a picture of its own, which the page can
-    darken."""
+    """The pixels of a large world. The page has a picture in the colours of each theme, and shows
+    one: in a picture are colours, not their names."""
     board, box = heat.board(), (heat.left, 0.0, heat.width, heat.nodes.grid.rows * heat.cell)
-    # Those of the page are in no picture: one has colours, not their names.
-    palette = [*map(rgb, heat.palette_of("light" if theme == "page" else theme))]
-    if heat.has_ground:
-        yield Pixels(board * (board == 1), box, palette, "ground")
-        board = board * (board > 1)
-    yield Pixels(board, box, palette)
+    for own in ("light", "dark") if theme == "page" else (theme,):
+        yield Pixels(board, box, [rgb(SHADES[own][shade]) for shade in heat.shades], f"in-{own}")
     for x, y, radius in heat.rings:
         yield from spot("ring", x, y, radius, theme, 2.0)
 
 
 def _heat_cells(heat: Heat, theme: str) -> Iterator[Mark]:
-    look, colours, tiles = LOOKS[theme], heat.palette_of(theme), heat.tiles
+    look, tiles = LOOKS[theme], heat.tiles
+    colours = [SHADES[theme][shade] for shade in heat.shades]
     side = tiles.cell - GAP
     yield Layer("node", [boxes_of(tiles.frames, 6.0, look.page, look.edge)])
     corners = np.stack([tiles.x, tiles.y], axis=-1) + GAP / 2
     fills = [colours[level] for level in heat.level.tolist()]
     yield Blocks(corners, np.full(2, side), fills, radius=side / 8)
-    inks = [ink(colour) if colour.startswith("#") else GROUP_INK[theme] for colour in colours]
+    inks = [SHADE_INKS[theme][shade] for shade in heat.shades]
     texts = [
         Words(x + side / 2, y + line, text, size, inks[heat.level[rank]], "middle")
         for rank, (x, y) in enumerate(corners.tolist())
@@ -113,7 +107,8 @@ def draw_pairs(
     look, (left, top) = LOOKS[theme], corner
     cell = side / len(picture.levels)
     right, bottom = left + side, top + side
-    yield Pixels(picture.levels, (left, top, right, bottom), matrix_colours(theme))
+    for own in ("light", "dark") if theme == "page" else (theme,):
+        yield Pixels(picture.levels, (left, top, right, bottom), matrix_colours(own), f"in-{own}")
 
     def lines(places: Sequence[int]) -> list[list[tuple[float, float]]]:
         down = [[(left + at * cell, top), (left + at * cell, bottom)] for at in places]
@@ -134,8 +129,8 @@ def draw_pairs(
 
 
 def matrix_colours(theme: str) -> list[tuple[int, int, int]]:
-    """The colours from least to most; the page inverts the light ones in its dark theme."""
-    return ramp(*(DARK_COLOURS if theme == "dark" else COLOURS), LEVELS)
+    """The colours from least to most: those of the one scale, without its palest."""
+    return ramp(SHADES[theme]["heat1"], SHADES[theme]["heat7"], LEVELS)
 
 
 def draw_matrix(chart: MatrixChart, theme: str) -> Iterator[Mark]:
@@ -156,7 +151,7 @@ def draw_timeline(chart: TimelineChart, theme: str) -> Iterator[Mark]:
     """A box for each op, with its micro-batch if that fits; very many ops as one picture."""
     strip, look, left = chart.strip, LOOKS[theme], chart.left
     if strip.is_picture:
-        yield _averaged_picture(chart, look)
+        yield _averaged_picture(chart, theme)
     else:
         yield from draw_ops(strip, theme, left, chart.plot / strip.ticks)
         yield from _numbers(strip, left, chart.plot / strip.ticks)
@@ -177,7 +172,7 @@ def draw_held(chart: HeldChart, theme: str) -> Iterator[Mark]:
 def draw_ops(strip: Strip, theme: str, left: float = 0.0, tick: float = 1.0) -> Iterator[Mark]:
     """The boxes, separated by lines in the page's colour; tick: the width of one tick."""
     look = LOOKS[theme]
-    yield _ground(strip, strip.row, left, tick * strip.ticks, look)
+    yield _ground(strip, strip.row, left, tick * strip.ticks, WAITING[theme])
     if strip.is_picture:
         box = left, 0.0, left + tick * strip.ticks, float(strip.height)
         yield Pixels(strip.pixels(), box, pixel_colours().tolist())
@@ -195,15 +190,15 @@ def draw_curves(
 ) -> Iterator[Mark]:
     """The memory of each rank; most: the value that fills a row, part: the width of a part of the
     axis."""
-    yield _ground(strip, strip.memory_row, left, part * strip.held.shape[1], LOOKS[theme])
+    yield _ground(strip, strip.memory_row, left, part * strip.held.shape[1], LOOKS[theme].ground)
     for name, held in (("weights", strip.held), ("input", strip.held_input)):
         yield Lines([*_areas(held, strip.memory_row, most, left, part)], fill=HELD[name])
 
 
-def _ground(strip: Strip, row: int, left: float, wide: float, look: Look) -> Blocks:
+def _ground(strip: Strip, row: int, left: float, wide: float, fill: str) -> Blocks:
     """The background of each row, with a gap to the next."""
     rows = [(left, row * place, wide, row - gap(row)) for place in range(len(strip.ranks))]
-    return boxes_of(rows, 0.0, look.ground, "none")
+    return boxes_of(rows, 0.0, fill, "none")
 
 
 def _rank_words(chart: TimelineChart | HeldChart, row: int, look: Look) -> list[Words]:
@@ -236,11 +231,11 @@ def _numbers(strip: Strip, left: float, tick: float) -> list[Words]:
     ]
 
 
-def _averaged_picture(chart: TimelineChart, look: Look) -> Pixels:
+def _averaged_picture(chart: TimelineChart, theme: str) -> Pixels:
     """An axis with more ticks than a file has dots: each dot has the mean colour of its ticks."""
     strip, several = chart.strip, chart.ticks_a_part
     pixels = strip.pixels()
-    palette = np.array([rgb(look.ground), *pixel_colours()], dtype=np.uint8)
+    palette = np.array([rgb(WAITING[theme]), *pixel_colours()], dtype=np.uint8)
     # A few rows at a time: three bytes for each tick of all of them would be a lot.
     rows = [_averaged(palette[part], several) for part in np.array_split(pixels, len(strip.ranks))]
     cells = np.concatenate(rows)

@@ -19,6 +19,11 @@ PACKED = 500
 PAINTED = 50
 """GPUs of a role, or of a group of it, that are painted for a unit of work."""
 
+STRIP, EVERY = 6.0, 3.0
+"""Pixels: the widest strip that is hatched by a role, and from a line of it to the next."""
+
+Point = tuple[float, float]
+
 
 def draw_cluster(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
     """A layer for each role, which the page dims while another role works; in it what is marked,
@@ -47,7 +52,37 @@ def _bands(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
         fills = {gpu: KIND_TINTS[theme][tone] for tone, gpus in band.marks for gpu in gpus.tolist()}
         marks = [_boxes(picture, number, np.array([*fills]), [*fills.values()])] if fills else []
         base = _boxes(picture, number, band.gpus.array(), ROLE_CELLS[theme][band.tone])
-        yield Layer(f"band turn{number}", [base, Layer("marked", marks)])
+        hatch = _hatch(picture, number, theme)
+        yield Layer(f"band turn{number}", [base, Layer("marked", marks), hatch])
+
+
+def _hatch(picture: ClusterPicture, number: int, theme: str) -> Mark:
+    """A strip at the left end of each band, hatched by its role: beside the number of the GPU."""
+    band, ink = picture.bands[number], LOOKS[theme].quiet
+    corners, sizes = picture.boxes(number, band.gpus.array(), picture.cell - 3.0)
+    wide = min(STRIP, 0.12 * picture.cell)
+    if band.tone == 0:
+        tall = np.stack([np.full(len(sizes), wide), sizes[:, 1] - 1.0], axis=-1)
+        return Blocks(corners, tall, ink)
+    lines = [
+        line
+        for (x, y), (_, tall) in zip(corners.tolist(), sizes.tolist())
+        for line in _lines_of(band.tone, x, y, wide, tall - 1.0)
+    ]
+    return Lines(lines, ink, 0.9)
+
+
+def _lines_of(role: int, x: float, y: float, wide: float, tall: float) -> list[list[Point]]:
+    """The lines of a role's hatch in a box: rising, level, falling, upright.
+
+    >>> _lines_of(2, 0.0, 0.0, 5.0, 8.0)
+    [[(0.0, 2.0), (5.0, 2.0)], [(0.0, 5.0), (5.0, 5.0)]]
+    """
+    if role == 4:
+        return [[(x + at, y), (x + at, y + tall)] for at in (0.5, wide / 2, wide - 0.5)]
+    steps = np.arange(EVERY - 1, tall if role == 2 else tall - wide + 0.1, EVERY).tolist()
+    rise = {1: (wide, 0.0), 2: (0.0, 0.0), 3: (0.0, wide)}[role]
+    return [[(x, y + at + rise[0]), (x + wide, y + at + rise[1])] for at in steps]
 
 
 def _boxes(picture: ClusterPicture, number: int, gpus: np.ndarray, fill: str | list[str]) -> Blocks:

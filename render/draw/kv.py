@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words, fits
-from ..palette import GROUP_INK, KIND_TINTS, PLAIN_CELL
+from ..palette import GROUP_INK, PLAIN_CELL, SHADE_INKS, SHADES
 from ..scenes.kv import TALL, WIDE, KVPicture
 
 GUTTER, FOOT, LEAST = 6.0, 4.0, 13.0
@@ -23,11 +23,12 @@ def draw_kv(picture: KVPicture, theme: str) -> Iterator[Mark]:
         (first, after), (head, last) = one.layers, one.heads
         x, y = picture.x(head), picture.y(first)
         size = np.array([picture.x(last) - x - 1, picture.y(after) - y - 1])
-        fill = look.edge if one.is_own else KIND_TINTS[theme][one.tone or "tp"]
+        fill = look.edge if one.is_own else SHADES[theme][one.shade]
         yield Blocks(np.array([[x, y]]), size, fill, radius=2)
         if size[1] >= LEAST and fits(one.sender, size[0] / LABEL):
             middle = x + size[0] / 2, y + size[1] / 2
-            yield Words(*middle, one.sender, LABEL, ink, "middle", is_middle=True)
+            on_slice = ink if one.is_own else SHADE_INKS[theme][one.shade]
+            yield Words(*middle, one.sender, LABEL, on_slice, "middle", is_middle=True)
     yield from _cuts(picture, theme)
     yield from _stages(picture, theme)
     yield from _parts(picture, theme)

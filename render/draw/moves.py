@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..marks import LOOKS, Blocks, Layer, Lines, Mark, Words
-from ..palette import GROUP_INK, KIND_COLOURS, KIND_TINTS, PLAIN_CELL
+from ..palette import GROUP_INK, PLAIN_CELL, SHADE_INKS, SHADES
 from ..scenes.moves import (
     ASIDE,
     LANE,
@@ -19,6 +19,9 @@ from ..scenes.moves import (
     MovesPicture,
     SentLine,
 )
+
+SENT = "heat7"
+"""The shade of lines, which are thick by bytes."""
 
 
 def draw_moves(picture: MovesPicture, theme: str) -> Iterator[Mark]:
@@ -44,13 +47,14 @@ def draw_moves(picture: MovesPicture, theme: str) -> Iterator[Mark]:
                 words.append(Words(*middle, "…", LETTER, look.quiet, "middle", is_middle=True))
                 continue
             places[side, rank] = middle
-            tone = picture.tone(rank) if side == 0 else ""
+            shade = picture.shades.get(rank, "") if side == 0 else ""
             is_chosen = side == 1 and rank == picture.chosen
-            fill = KIND_TINTS[theme][tone] if tone else PLAIN_CELL[theme]
+            fill = SHADES[theme][shade] if shade else PLAIN_CELL[theme]
             corners.append((left, top))
             fills.append(ink if is_chosen else look.edge if side == 0 and rank in own else fill)
-            if tone or is_chosen or (side == 0 and rank in own):
-                colour = look.page if is_chosen else ink
+            if shade or is_chosen or (side == 0 and rank in own):
+                on_cell = SHADE_INKS[theme][shade] if shade else ink
+                colour = look.page if is_chosen else on_cell
                 words.append(
                     Words(*middle, str(rank), LETTER, colour, "middle", bold=True, is_middle=True)
                 )
@@ -77,8 +81,7 @@ def _lines(
         lane = _lane(picture, start[1], below[number])
         way = _way(picture, lane, end, (number, len(drawn)))
         first = [(start[0], start[1] + picture.tall / 2), (start[0], lane)]
-        tone = picture.tone(line.rank)
-        colour = LOOKS[theme].quiet if line.is_own else KIND_COLOURS[theme][tone]
+        colour = LOOKS[theme].quiet if line.is_own else SHADES[theme][SENT]
         dashes = (5.0, 4.0) if line.is_own else ()
         drawing = Lines([np.array([*first, *way])], colour, 1.0 + 1.8 * line.share, dashes)
         yield Layer(f"way r{line.rank}", [drawing])
@@ -99,7 +102,7 @@ def _bundles(
         lane = _lane(picture, row, 0)
         for line in own:
             x = places[0, line.rank][0]
-            colour = look.quiet if line.is_own else KIND_COLOURS[theme][picture.tone(line.rank)]
+            colour = look.quiet if line.is_own else SHADES[theme][SENT]
             stub = np.array([(x, row + picture.tall / 2), (x, lane)])
             yield Layer(f"way r{line.rank}", [Lines([stub], colour, 1.6)])
         first = (min(places[0, line.rank][0] for line in own), lane)

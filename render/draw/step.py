@@ -11,7 +11,7 @@ from ..palette import GROUP_INK, ROLE_CELLS, STEP_MARKS
 from ..scenes.step import APART, LEAST, StepPicture
 from .charts import WARNING
 
-OVER = {**WARNING, "page": "var(--over)"}
+OVER = {**WARNING, "page": "var(--too-full)"}
 
 
 def draw_step(picture: StepPicture, theme: str) -> Iterator[Mark]:

@@ -8,7 +8,7 @@ from operator import attrgetter
 import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words, advance
-from ..palette import GROUP_INK, KIND_TINTS, PLAIN_CELL
+from ..palette import GROUP_INK, PLAIN_CELL, SHADE_INKS, SHADES
 from ..scenes.tensor import BAND, FLAT, GUTTER, REST, TALL, TensorPicture
 
 FOOT = 5.0
@@ -21,16 +21,19 @@ def draw_tensor(picture: TensorPicture, theme: str) -> Iterator[Mark]:
 
 
 def _fills(picture: TensorPicture, theme: str) -> list[str]:
-    tints, own = KIND_TINTS[theme], LOOKS[theme].edge
+    shades, own = SHADES[theme], LOOKS[theme].edge
     return [
-        own if piece.is_own else tints[piece.tone] if piece.tone else PLAIN_CELL[theme]
+        own if piece.is_own else shades[piece.shade] if piece.shade else PLAIN_CELL[theme]
         for piece in picture.pieces
     ]
 
 
 def _inks(picture: TensorPicture, theme: str) -> list[str]:
-    ink, quiet = GROUP_INK[theme], LOOKS[theme].quiet
-    return [ink if piece.tone or piece.is_own else quiet for piece in picture.pieces]
+    ink, quiet, inks = GROUP_INK[theme], LOOKS[theme].quiet, SHADE_INKS[theme]
+    return [
+        ink if piece.is_own else inks[piece.shade] if piece.shade else quiet
+        for piece in picture.pieces
+    ]
 
 
 def _down(picture: TensorPicture, theme: str) -> Iterator[Mark]:

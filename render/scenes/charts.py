@@ -44,7 +44,7 @@ def _across(room: tuple[float, float], height: float) -> float:
     return max(LETTERS * wide / MOST_ENLARGED, height * wide / tall)
 
 
-HELD = {"input": "#5b8def", "weights": "#8f86a6"}
+HELD = {"input": "#64748b", "weights": "#b3bfce"}
 """The colours of memory held until the gradient of the input, and until that of weights."""
 
 UNIT = 44

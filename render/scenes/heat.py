@@ -13,16 +13,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..palette import PLAIN_CELL, ramp
+from ..palette import HEAT as LEVELS
+from ..palette import HEAT_SHADES, SHADES
 from . import geometry
 from .geometry import GAP
 from .groups import PANEL_LIMIT
-
-LEVELS = 8
-"""Steps between empty and full."""
-
-PALE, DARK, OVER = "#dcefed", "#006a65", "#8d1c44"
-"""Colours of nearly empty, nearly full, and above capacity."""
 
 WIDTH, HEIGHT = 720.0, 420.0
 """The largest picture of a large world, in pixels."""
@@ -35,16 +30,6 @@ RING = 6.0
 
 LEFT, LABEL_ROOM = 60.0, 18.0
 """Pixels left of such a picture, and that the label of a row of nodes needs."""
-
-
-def level_colours() -> list[str]:
-    """The colour of each level; the last is for values above the whole.
-
-    >>> level_colours()[0], level_colours()[-1], len(level_colours())
-    ('#dcefed', '#8d1c44', 9)
-    """
-    steps = ramp(PALE, DARK, LEVELS)
-    return ["#" + "".join(f"{channel:02x}" for channel in step) for step in steps] + [OVER]
 
 
 def levels(share: np.ndarray) -> np.ndarray:
@@ -62,17 +47,16 @@ class Heat:
     """Every GPU on its node, coloured by its level.
 
     level: of each rank, int64, shape (world,). amounts: text under the number of each rank; not
-    shown for a large world. legend: colours and their meanings, for files. colours: of the levels,
-    if not `level_colours`. marked: ranks that get a ring in a large world.
+    shown for a large world. legend: shades and their meanings. shades: names of the colours of the
+    levels (`palette.SHADES`). marked: ranks that get a ring in a large world.
     """
 
     level: np.ndarray
     amounts: Sequence[str]
     gpus_per_node: int
     legend: tuple[tuple[str, str], ...] = ()
-    colours: tuple[str, ...] = ()
+    shades: tuple[str, ...] = HEAT_SHADES
     marked: tuple[int, ...] = ()
-    has_ground: bool = False
     room: tuple[float, float] = geometry.PANEL
 
     @property
@@ -84,17 +68,8 @@ class Heat:
         """The heat map with its nodes arranged to suit a slide's room."""
         return replace(self, room=room)
 
-    @cached_property
-    def palette(self) -> tuple[str, ...]:
-        return self.colours or tuple(level_colours())
-
     def legend_of(self, theme: str, _: object) -> list[tuple[str, str]]:
-        colours = dict(zip(self.palette, self.palette_of(theme)))
-        return [(colours.get(colour, colour), text) for colour, text in self.legend]
-
-    def palette_of(self, theme: str) -> tuple[str, ...]:
-        """The palette of a theme; backgrounds are as subdued as cells."""
-        return (PLAIN_CELL[theme], *self.palette[1:]) if self.has_ground else self.palette
+        return [(SHADES[theme][shade], text) for shade, text in self.legend]
 
     @property
     def is_large(self) -> bool:

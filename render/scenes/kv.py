@@ -27,13 +27,12 @@ class KVPart(NamedTuple):
 
 
 class KVSlice(NamedTuple):
-    """The slice that one rank sends: layers, heads, name and tone; an empty tone: the selected rank
-    holds it already."""
+    """The slice that one rank sends: layers, heads, name and shade by its bytes."""
 
     layers: tuple[int, int]
     heads: tuple[int, int]
     sender: str
-    tone: str
+    shade: str
     is_own: bool
 
 

@@ -10,9 +10,6 @@ import numpy as np
 LEVELS = 24
 """Steps of the colour scale."""
 
-COLOURS = ("#aebff2", "#14145e")
-"""The colours of least and most."""
-
 DECADES = 6
 """Powers of ten below the largest value that the scale covers; smaller values have the first
 colour."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..marks import advance
-from ..palette import TONES
+from ..palette import shade_of
 
 CELL, DIGIT, APART, BETWEEN = 27.0, 9.0, 2.0, 10.0
 """Pixels: width of a GPU with up to three digits, of each further digit, between two GPUs, and
@@ -70,8 +70,7 @@ def cell_width(last_rank: int) -> float:
 
 @dataclass(frozen=True)
 class SentLine:
-    """A line from a rank of the source to the selected rank: its share of the largest line, and its
-    tone."""
+    """A line from a rank of the source to the selected rank: its share of the largest line."""
 
     rank: int
     share: float
@@ -145,10 +144,11 @@ class MovesPicture:
         """The width of a GPU in pixels."""
         return max((row.cell for side in self.sides for row in side), default=CELL)
 
-    def tone(self, rank: int) -> str:
-        """The tone of a sender, in the order of the lines."""
-        senders = [line.rank for line in self.lines if not line.is_own]
-        return TONES[senders.index(rank) % len(TONES)] if rank in senders else ""
+    @cached_property
+    def shades(self) -> dict[int, str]:
+        """The shade of each sender by its bytes: of 49 senders no colour could tell one from
+        another, the numbers in their cells do."""
+        return {line.rank: shade_of(line.share) for line in self.lines if not line.is_own}
 
     def cells(self, side: int) -> Iterator[tuple[int, float, float]]:
         """Ranks with the corner of their cells; -1 for those left out."""

@@ -35,7 +35,7 @@ class Piece:
     """A piece: its block, its part of either side (empty: none), its rows or columns, its origin in
     one line and in a few letters, and its colour.
 
-    tone: empty where the chosen GPU has it or does not want it. after_gap: whether some are left
+    shade: empty where the chosen GPU has it or does not want it. after_gap: whether some are left
     out before it.
     """
 
@@ -45,7 +45,7 @@ class Piece:
     label: str
     origin: str
     short: str = ""
-    tone: str = ""
+    shade: str = ""
     is_own: bool = False
     is_wanted: bool = False
     after_gap: bool = False

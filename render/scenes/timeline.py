@@ -36,8 +36,9 @@ MOST_SHADES = 8
 FINEST = 10_000
 """The resolution of durations: this part of a unit, divided by the chunks of a rank."""
 
-PHASES: dict[str, str] = {"F": "#5b8def", "B": "#00775f", "I": "#f0a13a", "W": "#c9c3d6"}
-"""The colour of each kind of op, of chunk 0; letters and legend have the same in words."""
+PHASES: dict[str, str] = {"F": "#111827", "B": "#8fa3bf", "I": "#4e5f5f", "W": "#eaf0f7"}
+"""The colour of each kind of op, of chunk 0: ink, and half of it for backward. What is coloured is
+the waiting (`palette.WAITING`); letters and legend have the same in words."""
 
 DEEPEST = 0.4
 """How far the shade of the last chunk is towards black or white."""

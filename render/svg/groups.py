@@ -25,7 +25,11 @@ from ..palette import (
     PLAIN_CELL,
     ROLE_CELLS,
     SCALE_ENDS,
+    SHADE_INKS,
+    SHADES,
+    STEP_MARKS,
     TONES,
+    WAITING,
     scale_of,
 )
 from ..scenes.geometry import GAP, Fold, node_columns
@@ -57,7 +61,11 @@ def _named(theme: str) -> str:
         steps = enumerate(scale_of(name, theme)[1:], 1)
         colours |= {f"{name}-{step}": colour for step, colour in steps}
     colours |= {f"role-cell{i}": colour for i, colour in enumerate(ROLE_CELLS[theme])}
+    colours |= {f"role-held{i}": colour for i, colour in enumerate(STEP_MARKS[theme])}
+    colours |= SHADES[theme]
+    colours |= {f"on-{name}": colour for name, colour in SHADE_INKS[theme].items()}
     colours |= {"gi": GROUP_INK[theme], "gn": NO_GROUP[theme], "cell": PLAIN_CELL[theme]}
+    colours["wait"] = WAITING[theme]
     return "".join(f"--{name}:{colour};" for name, colour in colours.items())
 
 

@@ -27,7 +27,7 @@ def matrix_svg(picture: MatrixPicture, description: str) -> str:
 
 
 @cache
-def scale_png() -> str:
+def scale_png(theme: str) -> str:
     """The colours from least to most, in one row."""
     levels = np.arange(1, LEVELS + 1, dtype=np.uint8).reshape(1, -1)
-    return png_uri(levels, matrix_colours("page"))
+    return png_uri(levels, matrix_colours(theme))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from render.palette import ink
+from render.palette import SHADE_INKS, SHADES
 from render.scenes.heat import Heat
 from render.svg.heat import heat_svg
 
@@ -13,9 +13,10 @@ from .html import tag, together
 
 def painted(heat: Heat, label: str) -> Markup:
     """The heat map, where each GPU links to its groups, above the legend of its colours."""
+    shades, inks = SHADES["page"], SHADE_INKS["page"]
     items = (
-        tag("li", words, style=f"background:{colour};color:{ink(colour)}")
-        for colour, words in heat.legend
+        tag("li", words, style=f"background:{shades[shade]};color:{inks[shade]}")
+        for shade, words in heat.legend
     )
     picture = Markup(heat_svg(heat, label))
     return together(tag("div", picture, class_="chain"), tag("ul", *items, class_="parts"))

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from descriptions import ESTIMATE, close_up, joined
 from formats.documents.tables import Table
 from render.files.tables import BarCell, TableChart, draw_points
-from render.palette import KIND_MARKS
+from render.palette import KIND_MARKS, WAITING
 from render.scenes.charts import PointsChart
 from render.svg.marks import scene_svg
 from request.answers.estimate.api import NEAREST
@@ -237,12 +237,12 @@ def cloud_of(estimate: Estimate, near: Sequence[MeasuredRun], language: str) -> 
 
 # -- files ---------------------------------------------------------------------------------------
 
-COLOURS = {"compute": "#577de3", "bubble": "#a1a1aa"} | {
+COLOURS = {"compute": "#475569", "bubble": WAITING["light"]} | {
     kind: KIND_MARKS["light"][kind] for kind in KINDS
 }
 """The colour of each part of a step; OTHERS for the rest."""
 
-OTHERS = "#64748b"
+OTHERS = "#94a3b8"
 
 
 def estimate_pictures(context: Context) -> Pictures:

@@ -6,6 +6,7 @@ its lenses colour the mesh by them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -27,6 +28,9 @@ from request.units import bytes_text
 from ..base.html import as_json
 from ..parts.chain import ROLES, chain_of
 from .film import timeline_of
+
+MOST_IDLE = 0.3
+"""The share of a pipeline's time that has the last colour of its scale, for every layout."""
 
 DIGITS = 3
 """Decimal places of the shares that colour stages."""
@@ -76,13 +80,22 @@ def traffic_lens(context: Context) -> dict[str, object]:
     """Bytes that a GPU of each stage sends in a step, over all kinds."""
     by_kind = sent_by_stage(context)
     sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
-    largest = float(sent.max(initial=0.0))
+    top = decade_above(float(sent.max(initial=0.0)))
     say = JOB["cost_traffic"][context.language].format
     texts = [
         say(sent=bytes_text(one), kinds=_kinds(by_kind, stage))
         for stage, one in enumerate(sent.tolist())
     ]
-    return scaled(sent / (largest or 1.0), texts, ["0", bytes_text(largest)])
+    return scaled(sent / top, texts, ["0", bytes_text(top)])
+
+
+def decade_above(most: float) -> float:
+    """The power of ten that a scale of bytes ends at: layouts of like traffic have one scale.
+
+    >>> decade_above(52.8e9), decade_above(0.0)
+    (100000000000.0, 1.0)
+    """
+    return 10.0 ** math.ceil(math.log10(most)) if most > 1 else 1.0
 
 
 def _kinds(by_kind: dict[str, np.ndarray], stage: int) -> str:
@@ -98,9 +111,8 @@ def idle_lens(context: Context) -> dict[str, object]:
     busy = np.add.reduceat(timeline.end - timeline.start, plan.starts[:-1])
     idle = 1.0 - busy / (timeline.makespan or 1.0)
     say = JOB["cost_idle"][context.language].format
-    largest = float(idle.max(initial=0.0))
     texts = [say(share=percent(one)) for one in idle.tolist()]
-    return scaled(idle / (largest or 1.0), texts, ["0", percent(largest)])
+    return scaled(idle / MOST_IDLE, texts, [percent(0.0), percent(MOST_IDLE)])
 
 
 def hang_lens(context: Context) -> dict[str, object]:

@@ -10,7 +10,8 @@ from descriptions import HOSTS_WORDS, RUN
 from diagnosis.slow.outliers import Slow, slow
 from formats.measurements import read_measurements
 from groups import LayoutError
-from render.scenes.heat import LEVELS, Heat, level_colours
+from render.palette import HEAT_SHADES
+from render.scenes.heat import LEVELS, Heat
 from request.context import Context
 from request.hosts import placement_or_none
 from request.state import is_empty
@@ -20,9 +21,6 @@ from ..base import form
 from ..base.heat import painted
 from ..base.html import fine, rest_text, tag, together
 from ..base.problems import problem_html
-
-NONE_COLOUR = "#e5e7eb"
-"""The colour of a GPU without a number."""
 
 SHOWN = 16
 """The most groups in the list of those that stand out."""
@@ -100,11 +98,11 @@ def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:
     share = (values - least) / step if step else np.where(np.isnan(values), np.nan, 0.0)
     level = np.where(np.isnan(share), LEVELS, np.minimum(np.nan_to_num(share), LEVELS - 1))
     level = level.astype(np.int64)
-    colours = (*level_colours()[:LEVELS], NONE_COLOUR)
+    shades = (*HEAT_SHADES[:LEVELS], "blank")
     legend: list[tuple[str, str]] = []
     for step_ in sorted(set(level.tolist())):
         low, high = least + step_ * step, least + (step_ + 1) * step
         text = f"{low:,.4g} – {high:,.4g}" if step else f"{low:,.4g}"
-        legend.append((colours[step_], RUN["measures_none"][language] if step_ == LEVELS else text))
+        legend.append((shades[step_], RUN["measures_none"][language] if step_ == LEVELS else text))
     amounts = ["–" if np.isnan(value) else f"{value:.3g}" for value in values.tolist()]
-    return Heat(level, amounts, gpus_per_node, tuple(legend), colours)
+    return Heat(level, amounts, gpus_per_node, tuple(legend), shades)

@@ -11,9 +11,9 @@ from groups import LayoutError
 from groups.alternatives import works
 from groups.layout import Layout
 from render.draw.server import draw_bar, draw_strip, draw_tile
-from render.palette import ramp
+from render.palette import HEAT, HEAT_SHADES
 from render.scenes.groups import PANEL_LIMIT
-from render.scenes.heat import DARK, PALE, Heat
+from render.scenes.heat import Heat
 from render.scenes.server import HEADS, MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
 from render.svg.marks import marks_svg, scene_svg
 from request.context import Context
@@ -268,17 +268,17 @@ def _buttons(tiles: Sequence[Tile], ranks: Sequence[int]) -> Iterator[Markup]:
 def _cells(context: Context, served: ServedModel) -> Heat:
     """All GPUs of a large layout as cells, coloured by stage, with the GiB of the cache on them."""
     say, stages, world = saying(MEMORY, context.language), served.memory.stages, served.held.stage
-    steps = ramp(PALE, DARK, len(stages))
-    colours = tuple("#" + "".join(f"{channel:02x}" for channel in step) for step in steps)
+    steps = (HEAT - 1) / max(len(stages) - 1, 1)
+    shades = tuple(HEAT_SHADES[round(place * steps)] for place in range(len(stages)))
     amounts = [f"{stage.available / GIB:.0f}" for stage in stages]
     legend = tuple(
-        (colour, say("served_stage_cell", stage=stage.stage, cache=gib(stage.available)))
-        for colour, stage in zip(colours, stages)
+        (shade, say("served_stage_cell", stage=stage.stage, cache=gib(stage.available)))
+        for shade, stage in zip(shades, stages)
     )
     few = legend if len(legend) <= MOST_STAGES else (legend[0], legend[-1])
     texts = [amounts[stage] for stage in world] if len(world) <= PANEL_LIMIT else amounts
     each = context.layout.gpus_per_node
-    return Heat(world, texts, each, few, colours, (context.rank,))
+    return Heat(world, texts, each, few, shades, (context.rank,))
 
 
 def _steps(context: Context) -> Markup:

@@ -10,8 +10,9 @@ from markupsafe import Markup
 
 from descriptions import JOB, MEMORY, counted, joined
 from groups.layout import Layout
+from render.palette import HEAT_SHADES
 from render.scenes.groups import PANEL_LIMIT
-from render.scenes.heat import LEVELS, Heat, level_colours, levels
+from render.scenes.heat import LEVELS, Heat, levels
 from request.context import Context
 from request.trained import GIB, Trained
 from request.units import gib
@@ -236,13 +237,13 @@ def heat_of(context: Context, stages: Sequence[StageMemory]) -> Heat:
     totals = np.array([stage.total for stage in stages])
     level, stage = levels(totals / capacity), stage_of_ranks(layout)
     amounts = [f"{total / GIB:.0f}" for total in totals]
-    legend, colours, say = [], level_colours(), saying(MEMORY, context.language)
+    legend, say = [], saying(MEMORY, context.language)
     for at in sorted(set(level.tolist())):
         low, high = (f"{capacity / GIB * edge / LEVELS:.0f}" for edge in (at, at + 1))
         ranks = layout.world_size // len(stages) * int(np.count_nonzero(level == at))
         gpus = counted(ranks, "gpu", context.language)
         words = "grid_over" if at == LEVELS else "grid_level"
-        legend.append((colours[at], say(words, low=low, high=high, gpus=gpus)))
+        legend.append((HEAT_SHADES[at], say(words, low=low, high=high, gpus=gpus)))
     is_small = layout.world_size <= PANEL_LIMIT
     texts = [amounts[each] for each in stage] if is_small else amounts
     return Heat(level[stage], texts, layout.gpus_per_node, tuple(legend))

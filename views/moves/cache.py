@@ -8,7 +8,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from descriptions import MOVES, counted, joined
-from render.palette import TONES
+from render.palette import shade_of
 from render.scenes.kv import KVPart, KVPicture, KVSlice
 from request.answers.moves.cache import KVTransfer, where_of
 from request.answers.moves.sides import cluster_used
@@ -116,16 +116,16 @@ def own_of(transfer: KVTransfer) -> tuple[tuple[int, int], tuple[int, int]]:
 
 
 def cache_picture(transfer: KVTransfer) -> KVPicture:
-    """The cache as a grid of layers by heads; what the selected GPU receives in its senders'
-    colours."""
+    """The cache as a grid of layers by heads; what the selected GPU receives in shades by the bytes
+    of its senders."""
     found, say = transfer.found, saying(MOVES, transfer.language)
-    senders = [rank for rank, _ in transfer.received.most_common() if rank != transfer.rank]
+    most = max(transfer.received.values(), default=1)
     slices = tuple(
         KVSlice(
             move[2:4],
             move[4:6],
             f"GPU {move.source}",
-            TONES[senders.index(move.source) % len(TONES)] if move.source in senders else "",
+            shade_of(transfer.received[move.source] / most),
             move.source == transfer.rank,
         )
         for move in transfer.own

@@ -7,7 +7,6 @@ import numpy as np
 from descriptions import MOVES, counted
 from groups.layout import Layout
 from groups.mesh import rank_groups
-from render.palette import TONES
 from render.scenes.moves import (
     NARROW,
     ROOM,
@@ -84,10 +83,9 @@ def _near(groups: np.ndarray, shown: set[int], most: int = 48) -> list[list[int]
     return [*groups[kept].tolist()]
 
 
-def tones_of(transfer: WeightTransfer) -> dict[int, str]:
-    """The colour of each sender, by rank."""
-    senders = [line.rank for line in transfer.source.once(_picture).lines if not line.is_own]
-    return {rank: TONES[number % len(TONES)] for number, rank in enumerate(senders)}
+def shades_of(transfer: WeightTransfer) -> dict[int, str]:
+    """The shade of each sender by its bytes, by rank."""
+    return transfer.source.once(_picture).shades
 
 
 def _picture(context: Context) -> MovesPicture:

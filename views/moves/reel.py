@@ -20,7 +20,7 @@ from request.words import sentence
 from training.moves import TensorMove
 
 from ..base.html import as_json
-from .pictures import tones_of
+from .pictures import shades_of
 from .tensor import kind_of, tensor_picture
 
 MOST_WAYS = 400
@@ -49,8 +49,8 @@ def reel_of(transfer: WeightTransfer) -> dict[str, Any]:
     """
     steps, rows = steps_of(transfer)
     spend(2000 * max(0, len(rows) - MOST_WAYS), "tensors", control="rank")
-    tones = tones_of(transfer)
-    return {"steps": steps, "ways": [_way(transfer, row, tones) for row in rows]}
+    shades = shades_of(transfer)
+    return {"steps": steps, "ways": [_way(transfer, row, shades) for row in rows]}
 
 
 def steps_of(transfer: WeightTransfer) -> tuple[list[tuple[str, int]], list[TensorMove]]:
@@ -75,16 +75,16 @@ def _steps(context: Context) -> tuple[list[tuple[str, int]], list[TensorMove]]:
     return steps, rows
 
 
-def _way(transfer: WeightTransfer, row: TensorMove, tones: dict[int, str]) -> dict[str, Any]:
+def _way(transfer: WeightTransfer, row: TensorMove, shades: dict[int, str]) -> dict[str, Any]:
     spend(600, "pieces", control="rank")
     return {
-        "svg": tensor_svg(transfer, row, tones),
+        "svg": tensor_svg(transfer, row, shades),
         "senders": sorted({part[0] for part in row.parts}),
     }
 
 
-def tensor_svg(transfer: WeightTransfer, row: TensorMove, tones: dict[int, str]) -> str:
+def tensor_svg(transfer: WeightTransfer, row: TensorMove, shades: dict[int, str]) -> str:
     """The picture of a tensor as SVG for the page."""
-    picture = tensor_picture(transfer, row, tones)
+    picture = tensor_picture(transfer, row, shades)
     note = MOVES["tensor_note"][transfer.language].format(rank=transfer.rank)
     return scene_svg("moves-tensor", picture, draw_tensor(picture, "page"), f"{row.tensor}: {note}")

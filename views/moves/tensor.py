@@ -119,7 +119,7 @@ def spans_of(row: TensorMove, cuts: Cuts) -> list[Slab]:
 
 
 def tensor_picture(
-    transfer: WeightTransfer, row: TensorMove, tones: dict[int, str]
+    transfer: WeightTransfer, row: TensorMove, shades: dict[int, str]
 ) -> TensorPicture:
     """A tensor cut as both sides cut it; what the selected GPU receives of it, and from whom."""
     say, cuts = saying(MOVES, transfer.language), cuts_of(transfer, row)
@@ -132,7 +132,7 @@ def tensor_picture(
         kept = _few([span.sender >= 0 for span in every])
         before = -1
         for place in kept:
-            piece = _piece(transfer, every[place], row, cuts, tones)
+            piece = _piece(transfer, every[place], row, cuts, shades)
             pieces.append(replace(piece, after_gap=place > before + 1 or ends_in_gap))
             before, ends_in_gap = place, False
         ends_in_gap = before < len(every) - 1 or bool(row.bands)
@@ -159,7 +159,7 @@ def _few(wanted: Sequence[bool]) -> list[int]:
 
 
 def _piece(
-    transfer: WeightTransfer, span: Slab, row: TensorMove, cuts: Cuts, tones: dict[int, str]
+    transfer: WeightTransfer, span: Slab, row: TensorMove, cuts: Cuts, shades: dict[int, str]
 ) -> Piece:
     say, size = saying(MOVES, transfer.language), bytes_text(span.size)
     is_own, is_wanted = span.sender == transfer.rank, span.sender >= 0
@@ -183,7 +183,7 @@ def _piece(
         label,
         origin,
         f"{first:,} –\n{last:,}\n{short}",
-        "" if is_own else tones.get(span.sender, ""),
+        "" if is_own else shades.get(span.sender, ""),
         is_own,
         is_wanted,
     )

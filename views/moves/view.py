@@ -39,7 +39,7 @@ from .cache_view import cache_html, cache_pictures
 from .costs import hot_text, rules_html, times_chart, times_html, totals_html
 from .flows import flows_chart, flows_html
 from .hover import transfer_hover_texts
-from .pictures import job_picture, tones_of
+from .pictures import job_picture, shades_of
 from .reel import steps_of, tensor_svg
 from .tensor import chosen_row, kind_of, tensor_named, tensor_names, tensor_picture
 
@@ -202,7 +202,7 @@ def _tensor(transfer: WeightTransfer) -> Markup:
         tag("h3", say("tensor")),
         form.line(form.choice("moves_tensor", state, options, counts=row.tensor)),
         tag("p", tag("code", row.tensor), " ", tag("span", shape_text), class_="moves-name"),
-        scrolling("moves-scroll matrix", Markup(tensor_svg(transfer, row, tones_of(transfer)))),
+        scrolling("moves-scroll matrix", Markup(tensor_svg(transfer, row, shades_of(transfer)))),
         tag(
             "div",
             player_buttons("moves_back", "moves_on", language),
@@ -227,7 +227,7 @@ def moves_pictures(context: Context) -> Pictures:
     row = chosen_row(transfer)
     pictures: list[tuple[str, Scene]] = [(picture_text(transfer), job_picture(transfer))]
     if row is not None:
-        pictures.append((row.tensor, tensor_picture(transfer, row, tones_of(transfer))))
+        pictures.append((row.tensor, tensor_picture(transfer, row, shades_of(transfer))))
     times = MOVES["times_picture"][context.language], times_chart(transfer)
     return [*pictures, flows_chart(transfer), times]
 

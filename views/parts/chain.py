@@ -11,9 +11,9 @@ from diagnosis.hang.account import connected, members_of
 from diagnosis.hang.model import Log
 from groups.grouping import Grouping
 from groups.layout import Layout
+from render.palette import CHAIN_SHADES
 from render.scenes.heat import Heat
 
-COLOURS = ("#e5e7eb", "#8d1c44", "#c2410c", "#f59e0b", "#fbbf24", "#fcd34d", "#fde68a", "#fef3c7")
 MARKS = (" ", "✕", "?", "0", "1", "2", "3+", "…")
 ROLES = ("free", "culprit", "suspect", "first", "hop", "hop", "later", "end")
 """The roles by number: unknown, culprit, suspect, first group, hops, and the ranks that wait
@@ -26,7 +26,7 @@ MOST_MARKED = 64
 
 
 def chain_of(log: Log, layout: Layout, every: Mapping[str, Grouping]) -> np.ndarray:
-    """The role of every rank in a hang, as an index of COLOURS: int64, shape (world,).
+    """The role of every rank in a hang, as an index of ROLES: int64, shape (world,).
 
     A rank that has several parts has the first of them. every: the layout's groups, where the
     evidence does not contradict them.
@@ -67,14 +67,13 @@ def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], langu
             label = RUN["chain_part"][language].format(
                 part=f"{MARKS[part]} {role}", count=count_text
             )
-            legend.append((COLOURS[part], label.strip()))
+            legend.append((CHAIN_SHADES[part], label.strip()))
     named = dict.fromkeys((*log.diagnosis.culprits, *log.missing, *log.diagnosis.suspects))
     return Heat(
         chain,
         [MARKS[part] for part in chain.tolist()] if layout.world_size <= 256 else (),
         layout.gpus_per_node,
         tuple(legend),
-        colours=COLOURS,
+        shades=CHAIN_SHADES,
         marked=tuple(rank for rank in named if rank < layout.world_size)[:MOST_MARKED],
-        has_ground=True,
     )

@@ -61,8 +61,8 @@ from ..parts.step import measured_html
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 """The parts of an estimate that a bar shows in one colour; the rest is the last."""
 
-COLOURS = {"compute": "#577de3", "idle": "#a1a1aa", "exposed": "#d97706", "rest": "#64748b"}
-"""Colours of the bar's parts, in files."""
+COLOURS = {"compute": "#475569", "idle": "#fde68a", "exposed": "#e0a100", "rest": "#94a3b8"}
+"""Colours of the bar's parts, in files: ink for work, what is coloured is waiting."""
 
 SLIDE_REASONS = 2
 """The most reasons of a layout on a slide."""

@@ -38,7 +38,8 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
         body = say("matrix_nodes", ranks=counted(flows.ranks_per_cell, "rank", language))
     label = say("matrix_label", rows=len(total), low=low, high=high)
     title = (tag("h3", say("matrix_title")), tag("p", body, " ", _stays(flows, part, language)))
-    scale = (tag("span", low), tag("img", src=scale_png(), alt=""), tag("span", high))
+    images = (tag("img", src=scale_png(of), alt="", class_=f"in-{of}") for of in ("light", "dark"))
+    scale = (tag("span", low), *images, tag("span", high))
     data = _data(flows, total, context, language)
     zoom = _closer(context, rows, part) if flows.ranks_per_cell > 1 else ""
     data["sets"] = {**({"traffic_part": zoom} if zoom else {"view": "groups"}), "rank": "{from}"}
