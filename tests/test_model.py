@@ -65,10 +65,11 @@ def test_bloom_lacks_only_the_norm_of_its_embedding():
     assert MODELS["bloom-176b"].parameters - total_parameters(bloom) == 2 * bloom.hidden
 
 
-def test_qwen3_lacks_only_the_norms_of_its_queries_and_keys():
+def test_qwen3_has_the_parameters_that_it_is_published_with():
     qwen = named("qwen3-235b-a22b")
-    missing = MODELS["qwen3-235b-a22b"].parameters - total_parameters(qwen)
-    assert missing == qwen.layers * 2 * qwen.head_dim
+    assert MODELS["qwen3-235b-a22b"].parameters == total_parameters(qwen)
+    without = total_parameters(replace(qwen, qk_norm=False))
+    assert total_parameters(qwen) - without == qwen.layers * 2 * qwen.head_dim
 
 
 def test_gpt_oss_lacks_only_its_sinks_and_the_biases_of_its_router():

@@ -24,7 +24,7 @@ from training.parameters import StageParameters
 from training.pipeline import SCHEDULES, plan_of
 from training.pipeline.figures import sends_of
 from training.recipe import Training
-from training.split import Split
+from training.split import Split, divided_sizes
 from training.traffic.demands import CP_ALGORITHMS, PAIRWISE, RING, Demand, demands
 from training.traffic.matrix import CELLS, matrix, ranks_per_cell
 from training.traffic.per_step import reach, traffic
@@ -371,8 +371,9 @@ def test_rows_come_by_time():
 @pytest.mark.parametrize("name", MODELS)
 def test_bytes_outside_are_part_of_all(name):
     model = MODELS[name].model
-    every = groupings(16, tp=2, pp=2, etp=1)
-    split = Split(tp=2, pp=2, dp=4, etp=1, spread="nearly")
+    tp = 1 if any(size % 2 for _, size in divided_sizes(model, 2)["tp"]) else 2
+    every = groupings(16, tp=tp, pp=2, etp=1)
+    split = Split(tp=tp, pp=2, dp=8 // tp, etp=1, spread="nearly")
     for row in traffic(model, split, Training(micro_batches=8), every, H100, 8):
         assert 0 <= row.across <= row.total
         assert row.sent == max(row.by_stage)

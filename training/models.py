@@ -8,34 +8,81 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from groups.presets import PRESETS
 from groups.tables import Rows, read_table
 
 from .configs.reading import read_config
+from .errors import refusal
+from .kinds import Experts, LayerRun
 from .model import ROUTER_GROUPS, Model
 from .published import derived_options
+
+Setting = bool | int | float | str
+"""A value of a field of config.json."""
+
+Settings = dict[str, Setting | tuple[Setting, ...] | dict[str, Setting]]
 
 
 @dataclass(frozen=True)
 class PublishedModel:
-    """A published model; ``parameters`` is the number that its source states.
+    """A published model, by its ``sizes`` or by the fields of its config.json; ``parameters`` is
+    the number that its source states.
 
     In every ``full_every`` layers the last attends to all tokens, the others to a window of
-    ``window`` tokens; 0: all layers attend to all tokens. ``weights`` is the format in which its
-    weights are published, one of training.serving.weights.FORMATS.
+    ``window`` tokens; 0: as its layers say. ``weights`` is the format in which its weights are
+    published, one of training.serving.weights.FORMATS.
     """
 
     name: str
-    model: Model
     source: str
     parameters: int
+    sizes: Model | None = None
+    config: Settings | None = None
     window: int = 0
     full_every: int = 0
     weights: str = "bf16"
     presets: tuple[str, ...] = ()  # prefix of the ids of this model's published layouts
+
+    @cached_property
+    def model(self) -> Model:
+        if self.sizes is not None:
+            return self.sizes
+        return without_unused(read_config(_listed(self.config or {})).model)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether sizes say it, of which each can be changed."""
+        return self.sizes is not None
+
+
+def _listed(config: Settings) -> dict[str, object]:
+    """A configuration with lists as JSON has them; what a table says as runs of texts, "3 dense",
+    is that many of them."""
+    found: dict[str, object] = {}
+    for name, value in config.items():
+        if isinstance(value, tuple):
+            found[name] = [*value]
+        else:
+            found[name] = _listed(value) if isinstance(value, dict) else value  # type: ignore[arg-type]
+    return found
+
+
+def without_unused(model: Model) -> Model:
+    """The model without what published code holds for choices of a router that compute nothing
+    (LongCat): no checkpoint has it."""
+    layers = []
+    for layer in model.stack:
+        parts = tuple(
+            replace(part, extra_into=0) if isinstance(part, Experts) else part
+            for part in layer.feed_forwards
+        )
+        layers.append(replace(layer, feed_forwards=parts))
+    if layers == [*model.stack]:
+        return model
+    return replace(model, runs=tuple(LayerRun(layer) for layer in layers))
 
 
 @dataclass(frozen=True)
@@ -75,7 +122,8 @@ def model_like(*, layers: int | None = None, experts: int | None = None, ep: int
     >>> model_like(), model_like(ep=8), model_like(ep=256), model_like(layers=32, ep=8)
     ('llama3-8b', 'qwen3-30b-a3b', 'deepseek-v3', 'mixtral-8x7b')
     """
-    for name in (*(DEFAULTS if layers is experts is None else ()), *MODELS):
+    uniform = (name for name, row in MODELS.items() if row.is_uniform)
+    for name in (*(DEFAULTS if layers is experts is None else ()), *uniform):
         model = MODELS[name].model
         is_alike = layers in (None, model.layers) and experts in (None, model.experts)
         if is_alike and (ep == 1 or model.experts) and model.experts % ep == 0:
@@ -95,6 +143,8 @@ def variant(start: Model, changes: Mapping[str, object]) -> Model:
     """
     if not changes:
         return start
+    if start.runs:
+        return _of_kinds(start, changes)
     follows: dict[str, int] = {}
     if "hidden" in changes or "heads" in changes:
         if start.head_dim * start.heads == start.hidden:
@@ -123,6 +173,22 @@ def model_of_config(config: str | Mapping[str, object]) -> Model:
     Errors: LayoutError for an architecture or a field that is not understood, by name.
     """
     return read_config(config).model
+
+
+FREE = ("sequence", "vocabulary", "tied", "mtp_layers")
+"""Fields of a model of several kinds of layers that can be changed: its kinds say the others."""
+
+
+def _of_kinds(start: Model, changes: Mapping[str, object]) -> Model:
+    """The model of several kinds of layers with changed values.
+
+    Errors: LayoutError for a size that its kinds say, each for itself.
+    """
+    other = {name: value for name, value in changes.items() if getattr(start, name) != value}
+    for name in other:
+        if name not in FREE:
+            raise refusal("kinds-say-sizes", name, {name: getattr(start, name)}, field=name)
+    return replace(start, **other)  # type: ignore[arg-type]
 
 
 # -- of published layouts ------------------------------------------------------------------------

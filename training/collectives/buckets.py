@@ -110,10 +110,11 @@ def model_tensors(model: Model, split: Split, kind: LayerKind) -> tuple[int, ...
         out = sum(weight.elements // (split.tp if weight.is_cut else 1) for weight in outs)
         return (out, held[name] - out)
 
-    norm = (held["norms"] // 2,) if "norms" in held else ()
-    router = (held["router"],) if "router" in held else ()
+    norms = held.get("norms", 0)
+    around = (held.get("router", 0), held.get("others", 0), norms // 2)
     mixed = tuple(size for name in MIXING for size in both(name))
-    return (*both("mlp"), *both("shared_expert"), *router, *norm, *mixed, *norm)
+    sizes = (*both("mlp"), *both("shared_expert"), *around, *mixed, norms - norms // 2)
+    return tuple(size for size in sizes if size)
 
 
 # -- the timeline --------------------------------------------------------------------------------

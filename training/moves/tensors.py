@@ -61,6 +61,8 @@ def layer_tensors(model: Model, place: int) -> tuple[Tensor, ...]:
     mlp.linear_fc2.weight (4096, 14336) 1 1
     """
     layer, hidden, vectors = model.stack[place], model.hidden, _vectors(model)
+    if model.runs:
+        return tuple(_by_weights(layer.weights(hidden)))
     own: list[Tensor] = []
     for mixer in layer.mixers:
         if isinstance(mixer, MLA):
@@ -91,6 +93,8 @@ def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
     ['decoder.final_layernorm.weight']
     """
     table = (model.vocabulary, model.hidden)
+    if model.ends is not None and place in ("embedding", "final"):
+        return _ends(model, model.ends, is_first=place == "embedding")
     if place == "embedding":
         words = Tensor("embedding.word_embeddings.weight", table, 0, of_vocabulary=True)
         places = Tensor("embedding.position_embeddings.weight", (model.sequence, model.hidden))
@@ -102,6 +106,18 @@ def tensors_of(model: Model, place: Place) -> tuple[Tensor, ...]:
     if place == "mtp":
         return tuple(_predictions(model))
     return layer_tensors(model, int(place))
+
+
+def _ends(model: Model, ends: tuple[Weight, ...], *, is_first: bool) -> tuple[Tensor, ...]:
+    """Tensors outside of layers: on the first stage the embedding, what else is looked up, and
+    towers; behind the last layer the others."""
+    first = [weight for weight in ends if weight.kind in ("embedding", "positions")]
+    if not is_first:
+        return tuple(_by_weights(tuple(weight for weight in ends if weight not in first)))
+    table = (model.vocabulary, model.hidden)
+    words = Tensor("embedding.word_embeddings.weight", table, 0, of_vocabulary=True)
+    towers = (weight for tower in model.towers for weight in tower.weights)
+    return (words, *_by_weights((*first, *towers)))
 
 
 def prefix_of(place: Place) -> str:
@@ -173,6 +189,19 @@ def _others(weights: tuple[Weight, ...]) -> Iterator[Tensor]:
         shape = (weight.rows,) if weight.columns == 1 else (weight.rows, weight.columns)
         axis = int(weight.name in ("o_proj", "out_proj")) if weight.cut else None
         yield Tensor(f"self_attention.{weight.name}.weight", shape, axis)
+
+
+def _by_weights(weights: tuple[Weight, ...]) -> Iterator[Tensor]:
+    """Tensors of a layer that Megatron does not name, by the names of published code."""
+    for weight in weights:
+        if not weight.rows:
+            continue
+        is_expert = weight.kind == "experts" and weight.number > 1
+        shape = (weight.rows,) if weight.columns == 1 else (weight.rows, weight.columns)
+        is_out = weight.name in ("o_proj", "out_proj", "down_proj")
+        axis = int(is_out and len(shape) > 1) if weight.is_cut else None
+        name = f"mlp.experts.{weight.name}" if is_expert else f"{weight.kind}.{weight.name}"
+        yield Tensor(f"{name}.weight", shape, axis, expert=is_expert)
 
 
 def _mlp(part: MLP | Experts, name: str, hidden: int, ffn: int) -> tuple[Tensor, ...]:

@@ -9,6 +9,7 @@ A request of L tokens, T of them at most in flight at a time, has in a layer:
 
     full, mla   ceil(ceil(L / dcp) / block)          every token; dcp cuts the sequence
     sliding     ceil(min(window - 1 + T, L) / block) + 1     the window need not begin with a block
+    state       1                                            whatever its length
     chunked     ceil(min(window + T, L) / block)
 
 Layers of several kinds share one pool, in groups of as many layers each, so that a block of any
@@ -34,8 +35,9 @@ from ..errors import is_amount, refusal, require_choice
 KV_RULES = ("megatron", "vllm", "sglang")
 """Software with rules for which rank sends a cache to which (training.moves.kv)."""
 
-KINDS = ("full", "sliding", "chunked", "mla")
-"""What a layer keeps: every token, a window, a chunk, or every token compressed to a latent."""
+KINDS = ("full", "sliding", "chunked", "mla", "state")
+"""What a layer keeps: every token, a window, a chunk, every token compressed to a latent, or one
+state for a request."""
 
 WINDOWED = ("sliding", "chunked")
 STATES = ("mamba", "linear")
@@ -51,7 +53,8 @@ MOST = 2**53
 class KVLayer:
     """The cache of a layer for one token: KV heads of a rank, and elements of a key and of a value.
 
-    MLA's latent is one head whose key has kv_lora_rank + qk_rope_head_dim elements, and value 0.
+    MLA's latent is one head whose key has kv_lora_rank + qk_rope_head_dim elements, and value 0; of
+    a state the key has the bytes of one request.
 
     >>> KVLayer(kv_heads=8, key=128, value=128).elements
     2048
@@ -81,7 +84,7 @@ class KVLayer:
     @property
     def elements(self) -> int:
         """Elements per token, for all KV heads of a rank."""
-        return self.kv_heads * (self.key + self.value)
+        return 0 if self.kind == "state" else self.kv_heads * (self.key + self.value)
 
 
 @dataclass(frozen=True)
@@ -221,11 +224,14 @@ def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KV
     >>> [(one.layer.kind, one.layers) for one in groups_of((full, *[window] * 5) * 2, 16, 2)]
     [('full', 2), ('sliding', 2), ('sliding', 2), ('sliding', 2), ('sliding', 2), ('sliding', 2)]
     """
-    pages = {layer: _whole(block * layer.elements * bytes) for layer in layers}
+    block = _block_beside_states(layers, block, bytes)
+    pages = {layer: _page(layer, block, bytes) for layer in layers}
     if len({_keeps(layer) for layer in pages}) == 1:  # as many tokens in all: one table
         held = tuple(pages[layer] for layer in layers)
         return (KVGroup(layers[0], tuple(range(len(layers))), block, held),)
     largest = max(pages.values())
+    if any(layer.kind == "state" for layer in pages):
+        pages = {layer: largest if layer.kind == "state" else page for layer, page in pages.items()}
     if any(layer.kind == "mla" and largest % page for layer, page in pages.items()):
         kept_whole = [
             replace(layer, kind="full", window=0) if layer.kind == "sliding" else layer
@@ -248,6 +254,34 @@ def groups_of(layers: tuple[KVLayer, ...], block: int, bytes: float) -> tuple[KV
             few = tuple(numbers[part::parts])
             groups.append(KVGroup(layer, few, block * ratio, (largest,) * len(few)))
     return tuple(groups)
+
+
+def _page(layer: KVLayer, block: int, bytes: float) -> int:
+    """Bytes of a block of a layer; of a state, the state of one request."""
+    return layer.key if layer.kind == "state" else _whole(block * layer.elements * bytes)
+
+
+def _block_beside_states(layers: tuple[KVLayer, ...], block: int, bytes: float) -> int:
+    """Tokens of a block: so many sixteens that a block of attention is no smaller than a state,
+    which is padded to it.
+
+    >>> state, full = KVLayer(1, 1097728, 0, "state"), KVLayer(2, 256, 256)
+    >>> _block_beside_states((state, full), 16, 2)
+    544
+
+    Source: vllm-project/vllm 0.33.0 vllm/model_executor/models/config.py,
+    HybridAttentionMambaModelConfig.
+    """
+    states = [layer.key for layer in layers if layer.kind == "state"]
+    each = [layer.elements * bytes for layer in layers if layer.kind != "state"]
+    if not states or not each:
+        return block
+    unit = ATTENTION_ALIGNMENT * max(each)
+    return max(block, ATTENTION_ALIGNMENT * -int(-max(states) // unit))
+
+
+ATTENTION_ALIGNMENT = 16
+"""Tokens of a block of attention beside states are a multiple of this."""
 
 
 def _keeps(layer: KVLayer) -> tuple[str, int]:
@@ -287,6 +321,8 @@ class _Pool:
 
     def _of(self, group: KVGroup, length: int) -> int:
         window = group.layer.window
+        if group.layer.kind == "state":
+            return 1
         if group.layer.kind == "sliding":
             return -(-min(window - 1 + self.in_flight, length) // group.block) + 1
         if group.layer.kind == "chunked":

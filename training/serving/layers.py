@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate
+
+from ..errors import refusal
+from ..kinds import MLA, Compressed, LayerKind, Mixer, StateMixer
+from ..kinds.attention import INDEX_BYTES
 from ..model import Model
 from .cache import KVLayer
+from .kept import kept_bytes
 from .weights import Cut
 
 MLA_FP8_BYTES = 656
@@ -42,25 +50,62 @@ def stage_layers(layers: int, pp: int, engine: str) -> list[range]:
 def kv_layers(
     model: Model, cut: Cut, *, window: int = 0, full_every: int = 0, fp8: bool = False
 ) -> list[KVLayer]:
-    """The cache of each layer on one rank: the KV heads of the rank, or the whole latent.
+    """The cache of each layer on one rank: the KV heads of the rank, the whole latent, or a state.
+
+    window, full_every: of a model whose layers do not say it themselves.
 
     >>> from training.models import MODELS
     >>> kv_layers(MODELS["qwen3-235b-a22b"].model, Cut(attention=8, dense=8))[0]
     KVLayer(kv_heads=1, key=128, value=128, kind='full', window=0)
     >>> kv_layers(MODELS["deepseek-v3"].model, Cut(attention=8, dense=8))[0].key
     576
-    >>> oss = MODELS["gpt-oss-120b"]
-    >>> layers = kv_layers(oss.model, Cut(), window=oss.window, full_every=oss.full_every)
-    >>> [layer.kind for layer in layers[:4]]
-    ['sliding', 'full', 'sliding', 'full']
     """
-    if model.is_mla:
-        latent = MLA_FP8_BYTES if fp8 else model.kv_lora_rank + model.qk_rope_head_dim
-        return [KVLayer(1, latent, 0, "mla")] * model.layers
-    heads, _ = cut.kv_heads(model.kv_heads)
-    full = KVLayer(heads, model.head_dim, model.head_dim)
-    if not window:
-        return [full] * model.layers
-    short = KVLayer(heads, model.head_dim, model.head_dim, "sliding", window)
+    return [kept for layer in kept_by_layers(model, cut, window, full_every, fp8) for kept in layer]
+
+
+def kept_by_layers(
+    model: Model, cut: Cut, window: int = 0, full_every: int = 0, fp8: bool = False
+) -> list[tuple[KVLayer, ...]]:
+    """What each layer keeps on one rank, in the model's order; a layer may keep nothing, or two
+    things (attention beside Mamba).
+
+    Errors: LayoutError for compressed attention, whose cache is planned otherwise.
+    """
+    if model.runs:
+        kinds = [_kept(kind, cut, fp8) for kind in model.kinds]
+        return [kinds[place] for place in model.numbers]
+    (full,) = _kept(model.stack[0], cut, fp8)
+    if not window or full.kind == "mla":
+        return [(full,)] * model.layers
+    short = replace(full, kind="sliding", window=window)
     every = full_every or model.layers + 1
-    return [full if (layer + 1) % every == 0 else short for layer in range(model.layers)]
+    return [(full if (layer + 1) % every == 0 else short,) for layer in range(model.layers)]
+
+
+def _kept(kind: LayerKind, cut: Cut, fp8: bool) -> tuple[KVLayer, ...]:
+    return tuple(kept for mixer in kind.mixers for kept in _kept_by(mixer, cut, fp8))
+
+
+def _kept_by(mixer: Mixer, cut: Cut, fp8: bool) -> Iterator[KVLayer]:
+    if isinstance(mixer, Compressed):
+        raise refusal("compressed-cache", "model")
+    if isinstance(mixer, StateMixer):
+        yield KVLayer(1, int(kept_bytes(mixer, 0, "vllm", cut.attention)) or 1, 0, "state")
+    elif isinstance(mixer, MLA):
+        yield KVLayer(1, MLA_FP8_BYTES if fp8 else mixer.token_elements, 0, "mla")
+        if mixer.indexer is not None:
+            yield KVLayer(1, INDEX_BYTES // (1 if fp8 else 2), 0, "mla")
+    elif not mixer.reused:
+        heads, _ = cut.kv_heads(mixer.kv_heads)
+        yield KVLayer(heads, mixer.head_dim, mixer.values, mixer.reach, mixer.window)
+
+
+def kept_on_stages(kept: Sequence[tuple[KVLayer, ...]], stages: Sequence[range]) -> list[range]:
+    """The places in the list of all that layers keep, of each stage.
+
+    >>> one = KVLayer(1, 64, 64)
+    >>> kept_on_stages([(one,), (), (one, one)], [range(2), range(2, 3)])
+    [range(0, 1), range(1, 3)]
+    """
+    ends = [0, *accumulate(map(len, kept))]
+    return [range(ends[stage.start], ends[stage.stop]) for stage in stages]

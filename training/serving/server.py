@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from groups.mesh import whole_number
 
@@ -36,7 +37,7 @@ from ..kinds import Experts
 from ..machine import GIB, Machine
 from ..model import Model
 from .cache import KVCache, KVLayer, cache_of_stages
-from .layers import kv_layers, stage_layers
+from .layers import kept_by_layers, kept_on_stages, stage_layers
 from .sglang import A2A, prefill_chunk, sglang_share
 from .weights import FORMATS, Cut, layer_bytes, table_bytes
 
@@ -254,30 +255,33 @@ def server_memory(
             is_whole=cp * cut.dcp == 1,
             is_deepep=serving.a2a == "deepep",
         )
-    layers = tuple(
-        kv_layers(
-            model,
-            cut,
-            window=serving.window if serving.engine in ("vllm", "sglang") else 0,
-            full_every=serving.full_every,
-            fp8=serving.cache == "fp8",
-        )
-    )
+    window = serving.window if serving.engine in ("vllm", "sglang") else 0
+    kept = kept_by_layers(model, cut, window, serving.full_every, serving.cache == "fp8")
+    layers = tuple(each for layer in kept for each in layer)
     dealt = stage_layers(model.layers, cut.pp, serving.engine)
+    places = kept_on_stages(kept, dealt)
     work = _working(model, cut, serving, (total, is_several, is_a100))
     stages = tuple(
-        _stage(model, cut, serving, number, held, (total, share, is_several), work, layers)
+        _stage(
+            *(model, cut, serving, number, held, (total, share, is_several), work),
+            [layers[at] for at in places[number]],
+        )
         for number, held in enumerate(dealt)
     )
     short = min(stages, key=lambda stage: stage.available)
     if short.available <= 0:
         raise _nothing_left(serving, short, share, total, attention_dp)
     batched = serving.batched_on(total, is_a100)
-    cache = plan_cache(layers, dealt, [stage.available for stage in stages], serving, batched, cut)
+    cache = plan_cache(layers, places, [stage.available for stage in stages], serving, batched, cut)
     heads, copies = (1, cut.attention) if model.is_mla else cut.kv_heads(model.kv_heads)
     if model.is_mla:
         copies = cut.attention // cut.dcp
     return ServerMemory(stages, cache, total, share, heads, copies, layers, serving, batched, cut)
+
+
+STATES_SHARE = 0.9 / 1.9
+"""Of what the cache may take SGLang gives so much to states (0.5.23
+srt/mem_cache/kv_cache_configurator.py, mamba_full_memory_ratio)."""
 
 
 def plan_cache(
@@ -296,6 +300,14 @@ def plan_cache(
     """
     size = _element(layers, serving)
     how = {"max_batched_tokens": batched, "block": serving.tokens_of_block, "dcp": cut.dcp}
+    if serving.engine != "vllm" and any(layer.kind == "state" for layer in layers):
+        states = [at for at, layer in enumerate(layers) if layer.kind == "state"]
+        ends = [0, *accumulate(at not in states for at in range(len(layers)))]
+        stages = [range(ends[stage.start], ends[stage.stop]) for stage in stages]
+        layers = tuple(layer for layer in layers if layer.kind != "state")
+        available = [room * (1 - STATES_SHARE) for room in available]
+        if not layers:
+            raise refusal("only-states", "served_engine", engine=serving.engine)
     if serving.engine == "vllm" or all(layer.kind in ("full", "mla") for layer in layers):
         return cache_of_stages(layers, stages, available, serving.length, bytes=size, **how)
     kept = [1.0 if layer.kind == "full" else 0.8 for layer in layers]
@@ -343,7 +355,7 @@ def _stage(
     held: range,
     gpu: tuple[float, float, bool],
     work: dict[str, float],
-    layers: tuple[KVLayer, ...],
+    layers: Sequence[KVLayer],
 ) -> ServedStage:
     total, share, _ = gpu
     weights: dict[str, float] = defaultdict(float)
@@ -355,7 +367,7 @@ def _stage(
     weights["tables"] = ends * table_bytes(model, cut)
     parts = {name: float(weights[name]) for name in PARTS[:4] if weights[name]} | work
     taken, available = _left(serving.engine, parts, total, share)
-    token = sum(layers[layer].elements for layer in held) * _element(layers, serving)
+    token = sum(layer.elements for layer in layers) * _element(layers, serving)
     experts = -(-model.experts // cut.ep) if moe else 0
     return ServedStage(number, held, experts, parts, available, total - taken, token)
 
