@@ -114,7 +114,8 @@ def _shape(values: Document, framework: str, named: str) -> Document:
     if is_megatron:
         wide = {} if sizes.get("gated") else {"ffn": 4 * sizes["hidden"], "gated": False}
         sizes = {"kv_heads": sizes["heads"], **wide, **sizes}
-    for name, published in MODELS.items():
+    uniform = ((name, row) for name, row in MODELS.items() if row.is_uniform)
+    for name, published in uniform:
         if sizes.items() <= vars(published.model).items():
             is_free = (
                 is_megatron and published.model.router_groups and "router_groups" not in values
@@ -287,7 +288,10 @@ def _sizes(shape: Facts) -> Document:
 
 
 def _whole_shape(model: Model) -> Document:
-    """All sizes of a model, including those that follow from others, and other options about it."""
+    """All sizes of a model, including those that follow from others, and other options about it;
+    of several kinds of layers, which no options say, how many there are."""
+    if model.runs:
+        return {"layers": model.layers}
     options = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
     options |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
     options |= {"qk_norm": True} if model.qk_norm else {}
