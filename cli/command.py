@@ -322,6 +322,7 @@ COMMANDS: dict[str, Callable[[CommandLine], Iterator[str] | Table]] = {
     "rank": _rank,
     "share": share,
     "audit": _audit,
+    "picture": _of_room("picture"),
     "order": _of_room("hosts", "order"),
     "slow": _of_room("slow"),
     "serve": _serve,

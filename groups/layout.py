@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from os import PathLike
 from typing import Annotated, ClassVar, Protocol, TypeVar
 
 import numpy as np
@@ -172,6 +173,20 @@ class Layout:
         """
         every = dict(self.every)
         return picture_of(every, kinds or self._drawn, rank, self.gpus_per_node, "")
+
+    def save(
+        self, file: str | PathLike[str], *kinds: str, rank: int = 0, theme: str = "light"
+    ) -> None:
+        """Writes a picture to a file, whose name says the form: .svg, .png or .pdf.
+
+        The job with the groups of ``rank``, and up to 256 GPUs a panel for each kind in which every
+        GPU has the colour of its group. kinds: by default as in `show`. theme: light or dark.
+
+            Job(nodes=2, tp=2, pp=2).layout().save("groups.svg", "tp", "dp", rank=5)
+
+        Errors: LayoutError for an unknown kind, rank, form or theme; OSError for the file.
+        """
+        self.show(*kinds, rank=rank).save(file, theme)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         """The notebook representation: `show` of rank 0, and the text."""

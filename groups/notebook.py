@@ -11,8 +11,9 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
 
-from .bundles import Bundle, bundle
+from .bundles import Bundle, bundle, save
 from .errors import not_a_choice
 from .grouping import Grouping
 from .mesh import Mesh, require_rank
@@ -45,6 +46,11 @@ class RankPicture:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Bundle:
         return bundle(self, str(self))
+
+    def save(self, file: str | PathLike[str], theme: str = "light") -> None:
+        """Writes the picture, whose name says the form: .svg, .png or .pdf. Errors: as
+        `groups.bundles.save`."""
+        save(self, file, theme)
 
 
 def picture_of(

@@ -18,12 +18,3 @@ from groups import (
     rank_groups,
     rank_of,
 )
-from groups.bundles import LOADERS
-
-
-def _load_pictures() -> None:
-    """Make notebooks' pictures known when the first one is asked for. Errors: ImportError."""
-    from render import notebook  # with Pillow, which computing alone does not need
-
-
-LOADERS.append(_load_pictures)

@@ -1,7 +1,7 @@
 """Pictures for notebooks: an SVG, and HTML that follows the notebook's theme.
 
-The HTML stands by itself: it has no script and asks for nothing. Importing this module makes
-`groups.bundles` know these pictures.
+The HTML stands by itself: it has no script and asks for nothing. `pictures` makes `groups.bundles`
+know these.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import accumulate
 
-from groups.bundles import Bundle, pictures
+from groups.bundles import Bundle
 from groups.grouping import plain
 from groups.mesh import Mesh
 from groups.notebook import RankPicture, picture_of
@@ -57,7 +57,6 @@ STYLE = """\
 """Styles for the theme of Jupyter and VS Code; elsewhere the system's theme applies."""
 
 
-@pictures.register
 def mesh_picture(mesh: Mesh) -> Bundle:
     """The groups of the first rank along each axis; empty for a mesh with an offset."""
     groupings = {axis.name: plain(mesh, axis.name) for axis in mesh.axes if axis.size > 1}
@@ -66,20 +65,22 @@ def mesh_picture(mesh: Mesh) -> Bundle:
     return rank_picture(picture_of(groupings, tuple(groupings), 0, mesh.world_size, str(mesh)))
 
 
-@pictures.register
 def rank_picture(picture: RankPicture) -> Bundle:
     """Each mesh with the groups of the rank, and the groups in words below."""
-    scenes = [
+    return _bundle(jobs_of(picture), str(picture))
+
+
+def jobs_of(picture: RankPicture) -> list[JobPicture]:
+    """The job on each mesh of the picture, with the groups of its rank marked."""
+    return [
         job_picture(
             *(mesh, groupings, picture.gpus_per_node, picture.rank),
             words=EXPERT_WORDS if "ep" in mesh.names else WORDS,
         )
         for mesh, groupings in picture.sides
     ]
-    return _bundle(scenes, str(picture))
 
 
-@pictures.register
 def timeline(shown: Timeline) -> Bundle:
     """The ops of every rank over time; empty for more than `MOST_OPS`."""
     if len(shown.start) > MOST_OPS:

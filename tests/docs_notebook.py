@@ -51,6 +51,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
-    import package  # noqa: F401  # it knows who draws
-
     main()

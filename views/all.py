@@ -13,7 +13,7 @@ from descriptions import VIEWS as NAMES
 from request.answers.collectives.api import collective
 from request.answers.compare.api import compare
 from request.answers.estimate.api import estimate
-from request.answers.groups import layout, process_groups, rank_table
+from request.answers.groups import layout, picture, process_groups, rank_table
 from request.answers.hosts import better_order, read_hosts, slow_groups
 from request.answers.launch import cluster_check, launch_command, read_launch
 from request.answers.memory import memory_per_rank, server_memory
@@ -41,7 +41,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 ENDPOINTS: dict[str, Callable[..., str]] = {
     function.__name__: function
     for function in (
-        *(layout, process_groups, rank_table, node_audit, rank_card, shared_by_ranks),
+        *(layout, process_groups, picture, rank_table, node_audit, rank_card, shared_by_ranks),
         *(collective, pipeline_schedule),
         *(memory_per_rank, server_memory, traffic_per_step, estimate, better_layouts, compare),
         *(moves, moves_check, moves_cache, roles),

@@ -1,6 +1,7 @@
 """The endpoints for a whole layout: its groups and its ranks."""
 
 import json
+from base64 import b64encode
 
 from formats.documents.exports import (
     groups_json_parts,
@@ -9,6 +10,7 @@ from formats.documents.exports import (
 from groups import LayoutError
 from groups.audit import spans_of
 from groups.budget import spend
+from groups.bundles import drawn
 from groups.frameworks import OWN
 from groups.grouping import Grouping
 from groups.layout import SERVED, Layout, world_of
@@ -92,6 +94,37 @@ def rank_table(layout: Layout, hosts: str = "", racks: str = "") -> str:
         (the layout)
     """
     return "".join(ranks_json_parts(layout, None, placement_from(layout, hosts, racks)))
+
+
+BINARY = 50_000
+"""Units of work that a picture needs that is no text."""
+
+
+@endpoint
+def picture(
+    layout: Layout, names: str = "", rank: int = 0, form: str = "svg", theme: str = "light"
+) -> str:
+    """A picture of the job with the groups of one GPU, and up to 256 GPUs each kind with all its
+    groups, as JSON.
+
+    Args:
+        names: kinds of groups, separated by spaces, such as "dp tp ep"; empty: all larger than 1.
+        rank: the GPU whose groups are marked.
+        form: svg, png or pdf.
+        theme: light or dark.
+        (the layout)
+
+    Returns:
+        {"name": of a file, "type": its MIME type, "data": the SVG, or base64 of PNG and PDF}
+    """
+    shown = layout.show(*(names_of(names) or ()), rank=rank)
+    spend(layout.world_size // 8 + (BINARY if form in ("png", "pdf") else 0), "pixels")
+    data = drawn(shown, form, theme)
+    text = data.decode() if form == "svg" else b64encode(data).decode()
+    return json.dumps({"name": f"groups-{layout.mesh}.{form}", "type": TYPES[form], "data": text})
+
+
+TYPES = {"svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf"}
 
 
 def lists_of(grouping: Grouping) -> list[list[int]]:
