@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from request.state import State
 
 SIZES = (
-    *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "gtp", "egtp"),
+    *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "instances", "hpz", "gtp", "egtp"),
     *("dp", "dcp", "moe_dp"),
 )
 

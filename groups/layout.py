@@ -115,7 +115,7 @@ def _laid_out(job: Job) -> Layout:
     return Layout(job, made.mesh, made.expert, made.groups, roles=made.roles)
 
 
-LATER = (*OF_MEGATRON, *SERVED)
+LATER = ("hpz", *OF_MEGATRON, *SERVED)
 """Fields that older documents lack: written only where they differ from their default."""
 
 
@@ -323,7 +323,7 @@ def own_groupings(layout: Layout) -> list[Grouping]:
     ['model', 'data', 'pipe', 'expert', 'expert_data', 'slice', 'ds_model']
     """
     made = Made(layout.mesh, layout.expert, layout.every, layout.roles)
-    return layout.made_by.natives(made, layout.gpus_per_node)
+    return layout.made_by.natives(made, layout.job)
 
 
 def framework_name(framework: str) -> str:

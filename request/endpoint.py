@@ -156,7 +156,7 @@ def _state_value(name: str, value: object, row: Parameter) -> object:
 LAYOUT = Parameters(
     "(the layout)",
     {name: parameter(name, start=2 if name == "nodes" else ...) for name in inputs_of(Job)},
-    late=("levels", "hybrid", "gtp", "egtp", "gathers"),
+    late=("hpz", "levels", "hybrid", "gtp", "egtp", "gathers"),
 )
 
 

@@ -16,7 +16,7 @@ from descriptions import MEMORY
 from groups import LayoutError
 from groups.alternatives import not_a_multiple
 from groups.errors import quoted
-from groups.frameworks import framework_of
+from groups.frameworks import Framework, framework_of
 from groups.grouping import Grouping
 from groups.inputs import checked_model
 from groups.layout import Layout, framework_name
@@ -39,6 +39,7 @@ from training.pipeline.spec import MAX_MICRO_BATCHES
 from training.recipe import Training
 from training.recompute import WORDS, and_own, usual
 from training.search import SearchJob, software_for
+from training.sharding.words import UNSAID
 from training.split import Split, held_by_ranks
 from training.traffic.demands import require
 
@@ -319,7 +320,7 @@ def trained_of(layout: Layout, state: State) -> Trained:
     schedule = schedule_name(state)
     own = {name: state.values[name] for name in (*fields_of("training"), "instances")}
     training = replace(
-        checked_model(Training, own),
+        sharded(checked_model(Training, own), layout.made_by, state),
         micro_batch=batch.micro_batch,
         micro_batches=batch.micro_batches,
         schedule=schedule,
@@ -335,6 +336,27 @@ def trained_of(layout: Layout, state: State) -> Trained:
     algorithm = str(state.value("cp_algorithm"))
     again = recomputations_of(state, chosen.model, training.recompute)
     return Trained(chosen, split, training, cluster, capacity, batch, algorithm, again)
+
+
+def sharded(training: Training, framework: Framework, state: State) -> Training:
+    """A training with the framework's own data parallelism, where the state does not say another
+    one.
+
+    >>> from groups.frameworks import FRAMEWORKS
+    >>> names = ("torchtitan", "pytorch-ddp")
+    >>> [sharded(Training(), FRAMEWORKS[name], State()).zero for name in names]
+    [3, 0]
+    """
+    own, units = framework.engine, framework.wraps
+    engine = own if is_empty(state.engine) else training.engine
+    zero, precision = UNSAID[engine]
+    return replace(
+        training,
+        engine=engine,
+        units=units if engine == own else "blocks",
+        zero=zero if is_empty(state.zero) else training.zero,
+        precision=precision if is_empty(state.precision) else training.precision,
+    )
 
 
 def cluster_of(state: State) -> str:

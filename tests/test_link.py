@@ -153,6 +153,7 @@ CHANGED = {
     "framework": [*FRAMEWORKS, OWN],
     "order": ["dp-tp-cp-ep-pp", "pp-xx", "tp-" * 500],
     "instances": ["2", "3", "two"],
+    "hpz": ["4", "3", "two"],
     "levels": ["2x4", "2 4", "x"],
     "hybrid": [True],
     "gtp": ["2", "3", "two"],

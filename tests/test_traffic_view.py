@@ -94,6 +94,8 @@ def test_everything_that_is_sent_has_a_purpose_in_words():
             if schedule == "dualpipe":
                 split = replace(split, vpp=1)
             rows = demands(model, split, training, algorithm)
+            copies = replace(training, engine="fsdp2", instances=2)
+            rows += demands(model, split, copies, algorithm)
             whats |= {row.what for row in rows}
             besides |= {row.beside for row in rows}
     assert whats == set(PURPOSES)

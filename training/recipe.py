@@ -16,6 +16,7 @@ from .model import MAX_SIZE, Model
 from .pipeline.schedules import SCHEDULES, Schedule
 from .pipeline.spec import ScheduleSpec
 from .recompute import WORDS, modules_of, recomputation
+from .sharding.words import ENGINES, RESHARDS, SYNCS
 from .split import Split
 
 PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
@@ -58,12 +59,14 @@ PRECISIONS: dict[str, Precision] = {
     "fp8-fp32": Precision(1, 4, 12),
     "fp8-bf16": Precision(1, 2, 12),
     "fp8-fp32-bf16": Precision(1, 4, 8),
+    "bf16": Precision(2, 2, 4),
 }
 """By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
 dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
 the 16 bytes of arXiv:1910.02054. With bf16 at the end Adam's two moments have 16 bits, the copy of
 the weights 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
-the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32."""
+the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32.
+bf16: all of it in 16 bits, without another copy (torchtitan's training.dtype)."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,20 @@ class Training:
             most=3,
         ),
     ] = 1
+    engine: Annotated[
+        str,
+        Input("whose data parallelism", choices=ENGINES, otherwise="the framework's"),
+    ] = "megatron"
+    reshard: Annotated[
+        str,
+        Input(
+            "FSDP: whether weights are cut again after forward; by default but under stages",
+            choices=RESHARDS,
+        ),
+    ] = "default"
+    sync: Annotated[
+        str, Input("FSDP: when gradients of micro-batches are reduced", choices=SYNCS)
+    ] = "every"
     recompute: Annotated[
         str,
         Input(
@@ -133,6 +150,7 @@ class Training:
     ] = False
     instances: Annotated[int, Input("instances of the distributed optimizer", most=MAX_SIZE)] = 1
     dropout: bool = False
+    units: str = "blocks"  # what FSDP gathers together, of training.sharding.units
 
     def __post_init__(self) -> None:
         require_inputs(self)

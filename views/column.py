@@ -45,6 +45,7 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recompute import MODULES, WORDS
 from training.recompute import OWN as OWN_MODULES
+from training.sharding.words import ENGINES
 
 from .base import form
 from .base.html import button, tag, together
@@ -89,8 +90,8 @@ def column_html(language: str) -> dict[str, Markup]:
         return tag("details", title, body, class_="fold", id=f"fold-{name}")
 
     frameworks = [(convention.name, name) for name, convention in FRAMEWORKS.items()]
-    order, instances, levels, etp = (
-        form.text(name, start) for name in ("order", "instances", "levels", "etp")
+    order, instances, hpz, levels, etp = (
+        form.text(name, start) for name in ("order", "instances", "hpz", "levels", "etp")
     )
     types = ((row.title[language], key) for key, row in TYPES.items())
     groups = (
@@ -100,7 +101,7 @@ def column_html(language: str) -> dict[str, Markup]:
         tag("datalist", *(tag("option", value=name) for name in MORE), id="all-groups"),
     )
     frameworks.append((PAGE["own_order"][language], OWN))
-    numbering = (form.choice("framework", start, frameworks), order, instances, levels)
+    numbering = (form.choice("framework", start, frameworks), order, instances, hpz, levels)
     whole = form.check("expert_parallel", start)
     weights = (*(form.text(n, start) for n in ("gtp", "egtp")), form.check("gathers", start))
     sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "dp", "dcp")
@@ -155,6 +156,7 @@ def _model(start: State) -> list[Markup]:
     models = [(published.name, name) for name, published in MODELS.items()]
     models.append((say("own_model"), UNKNOWN))
     schedules = [(rule.title, name) for name, rule in SCHEDULES.items()]
+    engines = [(value_text("engine", name, language), name) for name in ENGINES]
     return [
         form.choice("model", start, models, unsaid=say("by_sizes")),
         form.text("layers", start),
@@ -162,6 +164,7 @@ def _model(start: State) -> list[Markup]:
         *number("experts", "top_k", "micro_batch", "global_batch", "micro_batches", "vpp"),
         form.choice("schedule", start, schedules, unsaid=say("by_vpp")),
         *number("group_size"),
+        form.choice("engine", start, engines, unsaid=say("by_framework")),
         *(training(name) for name in CHOSEN),
         *number("capacity"),
         form.check("account", start),

@@ -30,7 +30,7 @@ from .flags import BOTH_ENDS, LEADS_TO, MODEL, OPTIONS
 from .starts import CHECKS, shared_layers, what_stops
 from .targets import TARGETS, File, Target
 
-SILENT = {"levels": None, "dp": None} | dict.fromkeys(
+SILENT = {"levels": None, "dp": None, "hpz": None} | dict.fromkeys(
     ("hybrid", "gathers", "expert_parallel"), False
 )
 """Values that need no option; for sizes, 1."""
@@ -279,6 +279,7 @@ def _values(target: Target, job: Job, model: Facts) -> Document:
     values = {name: getattr(job, name) for name in sizes}
     values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
     values |= {"instances": job.instances if several else None, "deepspeed": True}
+    values |= {"replicate": job.instances, "hpz": job.hpz}
     values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
     values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
     values |= {"gathers": job.gathers or None}

@@ -16,7 +16,7 @@ from .schemas import SCHEMAS
 from .training import is_model
 
 OF_JOB = (
-    *("cp", "pp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers"),
+    *("cp", "pp", "ep", "etp", "instances", "hpz", "levels", "hybrid", "gtp", "egtp", "gathers"),
     *SERVED,
 )
 """Fields of a Job that a target may be unable to express."""

@@ -33,14 +33,16 @@ class AxesRules(Framework):
         self._require_axes({name: getattr(job, name) for name in ("tp", "cp", "pp", "ep")}, world)
         self.require_options(job)
         roles = self._roles_of(job, world)
-        return Made(roles["tp"].mesh, roles["ep"].mesh if "ep" in roles else None, roles, roles)
+        expert = roles["ep"].mesh if "ep" in roles else None
+        return Made(roles["tp"].mesh, expert, roles, roles)
 
     def _roles_of(self, job: JobSizes, world: int) -> dict[str, Grouping]:
         if not self.expert_axes:
             names = [name for name in self.order.split("-") if name != "ep"]
             names += [name for name in ("tp", "cp", "dp", "pp") if name not in names]
             sizes = {"tp": job.tp, "cp": job.cp, "pp": job.pp}
-            return dense_groupings(fit(world, order="-".join(names), **sizes))
+            found = dense_groupings(fit(world, order="-".join(names), **sizes))
+            return {**found, **self._replicas_of(job, found["tp"].mesh)}
         splits = self._splits_experts
         if job.etp is not None and job.etp != (job.tp if splits else 1):
             raise refusal("expert-tp-is-fixed", "etp", {"etp": None}, framework=self.name)
@@ -48,6 +50,17 @@ class AxesRules(Framework):
             return with_experts(job, world, None if splits else 1, self.order)
         except LayoutError as error:
             raise error.replace(quote="") from None  # it is Megatron's message, not theirs
+
+    def _replicas_of(self, job: JobSizes, dense: Mesh) -> dict[str, Grouping]:
+        """The groups inside one copy of the states and between copies, by Megatron's names of them,
+        where experts make none."""
+        if job.instances == 1:
+            return {}
+        mesh = self._own_mesh("dense", dense, job)
+        cut = [own.name for own in self.axes if own.axis in ("cp", "dp")]
+        inside = "-".join(name for name in cut if name != self.replicates)
+        kinds = {"intra-dp-cp": inside, "inter-edp": self.replicates}
+        return {name: Grouping(name, mesh, kind) for name, kind in kinds.items()}
 
     @property
     def _splits_experts(self) -> bool:
@@ -111,11 +124,11 @@ class AxesRules(Framework):
 
     # -- under its own names -----------------------------------------------------------------------
 
-    def natives(self, made: Made, gpus_per_node: int) -> list[Grouping]:
+    def natives(self, made: Made, job: JobSizes) -> list[Grouping]:
         """Its axes under its names for them, and the groups that it derives from the axes."""
-        meshes = {"dense": self._own_mesh("dense", made.mesh, gpus_per_node)}
+        meshes = {"dense": self._own_mesh("dense", made.mesh, job)}
         if self.expert_axes and made.expert is not None:
-            meshes["expert"] = self._own_mesh("expert", made.expert, gpus_per_node)
+            meshes["expert"] = self._own_mesh("expert", made.expert, job)
         requests = [(name, grid, name) for grid, mesh in meshes.items() for name in mesh.names]
         requests += [(one.name, one.grid, one.kind) for one in self.groups if one.grid in meshes]
         groupings: dict[str, Grouping] = {}
@@ -123,14 +136,21 @@ class AxesRules(Framework):
             groupings.setdefault(name, Grouping(name, meshes[grid], kind))
         return list(groupings.values())
 
-    def _own_mesh(self, name: str, grid: Mesh, gpus_per_node: int) -> Mesh:
-        """One of its meshes with the sizes of a grid; its data axis takes the remaining factor."""
+    def _own_mesh(self, name: str, grid: Mesh, job: JobSizes) -> Mesh:
+        """One of its meshes with the sizes of a grid; its data axis takes the remaining factor.
+
+        Errors: LayoutError for replicas that do not divide the ranks that replicate parameters.
+        """
         axes = self.axes if name == "dense" else self.expert_axes
         of_grid = {"tp": "etp"} if "etp" in grid.names else {}
         sizes = {
             own.name: grid.size(of_grid.get(own.axis, own.axis)) for own in axes if own.axis != "dp"
         }
-        if self.of_node:
-            fitting, over = divmod(gpus_per_node, math.prod(sizes.values()))
+        if self.of_node and job.hpz:
+            sizes[self.of_node] = job.hpz
+        elif self.of_node:
+            fitting, over = divmod(job.gpus_per_node, math.prod(sizes.values()))
             sizes[self.of_node] = 1 if over else fitting
+        if self.replicates:
+            sizes[self.replicates] = job.instances
         return self.mesh(grid.world_size, name, **sizes)

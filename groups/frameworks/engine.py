@@ -63,7 +63,7 @@ class Engine(Framework):
         groups = served.groups
         return {name: groups[own] for name, own in self.plays.items() if own in groups}
 
-    def natives(self, made: Made, gpus_per_node: int) -> list[Grouping]:
+    def natives(self, made: Made, job: JobSizes) -> list[Grouping]:
         return list(made.groups.values())
 
     @property

@@ -36,7 +36,7 @@ OF_MEGATRON = ("gtp", "egtp", "gathers")
 SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
 """Fields of a job that only servers have."""
 
-OPTIONS = ("cp", "ep", "etp", "instances", "levels", "hybrid", *OF_MEGATRON, *SERVED)
+OPTIONS = ("cp", "ep", "etp", "instances", "hpz", "levels", "hybrid", *OF_MEGATRON, *SERVED)
 """Fields of a job that not every framework has."""
 
 
@@ -104,6 +104,9 @@ class Framework:
     unsettled: str = ""
     remains: str = ""
     of_node: str = ""
+    replicates: str = ""
+    engine: str = "megatron"
+    wraps: str = "blocks"
     sizes: Mapping[str, str] = field(default_factory=dict)  # of a server: by field of a job
     rules: Literal["axes", "megatron", "own", "vllm", "sglang", "tensorrt-llm"] = "axes"
     serves: bool = False
@@ -119,7 +122,8 @@ class Framework:
         for group in self.groups:
             if not named[group.grid].issuperset(group.kind.split("-")):
                 raise ValueError(f"kind should join {group.grid} axes, not {group.kind!r}")
-        for key, name in (("remains", self.remains), ("of_node", self.of_node)):
+        own = (("remains", self.remains), ("of_node", self.of_node))
+        for key, name in (*own, ("replicates", self.replicates)):
             if name and name not in named["dense"]:
                 raise ValueError(f"{key} should be one of its axes, not {name!r}")
 
@@ -132,7 +136,7 @@ class Framework:
         """
         raise NotImplementedError(self.rules)
 
-    def natives(self, made: Made, gpus_per_node: int) -> list[Grouping]:
+    def natives(self, made: Made, job: JobSizes) -> list[Grouping]:
         """Its groups under its own names."""
         raise NotImplementedError(self.rules)
 
@@ -249,7 +253,9 @@ class Framework:
 
     def has(self, name: str) -> bool:
         """Whether a job has this field (one of OPTIONS) in this framework."""
-        return name not in (*SERVED, "instances", "levels", "hybrid", *OF_MEGATRON)
+        if name in ("instances", "hpz"):
+            return bool(self.replicates if name == "instances" else self.of_node)
+        return name not in (*SERVED, "levels", "hybrid", *OF_MEGATRON)
 
     def require_options(self, job: JobSizes) -> None:
         """Refuses options that the framework does not have: ignoring them would show another job.

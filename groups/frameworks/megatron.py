@@ -41,7 +41,7 @@ class MegatronRules(Framework):
     """Megatron Core, in an order of its own: both grids and every group, by Megatron's names."""
 
     def has(self, name: str) -> bool:
-        return name not in SERVED
+        return name not in (*SERVED, "hpz")
 
     @property
     def speaks_megatron(self) -> bool:
@@ -65,7 +65,7 @@ class MegatronRules(Framework):
         every = with_experts(job, world, job.etp, self.order_of(job))
         return Made(every["tp"].mesh, every["ep"].mesh, every, every)
 
-    def natives(self, made: Made, gpus_per_node: int) -> list[Grouping]:
+    def natives(self, made: Made, job: JobSizes) -> list[Grouping]:
         """The groups of the axes of its two grids."""
         names = [axis.name for axis in (*self.axes, *self.expert_axes)]
         names += [name for name in ("gtp", "egtp") if name in made.groups]

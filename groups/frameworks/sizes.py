@@ -38,7 +38,14 @@ class JobSizes:
             stands=True,
         ),
     ] = ORDER  # counts where the framework is OWN
-    instances: Annotated[int, Input("instances of the distributed optimizer", stands=True)] = 1
+    instances: Annotated[
+        int,
+        Input("copies of the sharded states: Megatron's optimizer instances, HSDP", stands=True),
+    ] = 1
+    hpz: Annotated[
+        int | None,
+        Input("of ZeRO++: ranks that share a second copy of weights", otherwise="a node's"),
+    ] = None
     levels: Annotated[
         Sequence[int] | None, Input("sizes of hierarchical context parallelism, such as 2x4")
     ] = None

@@ -22,7 +22,7 @@ from ..state import State, is_empty, texts_of
 from ..trained import batch_of
 
 UNASKED = (
-    *("cp", "ep", "etp", "instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED),
+    *("cp", "ep", "etp", "instances", "hpz", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED),
     *("micro_batches", "schedule", "group_size", "first_layers", "last_layers", "pipe_layout"),
 )
 """Sizes and options of a job that have their defaults if the text does not set them."""
@@ -133,7 +133,17 @@ def _served(layout: Layout, state: State) -> Document:
 
 SERVED_NUMBERS = ("served_share", "served_length", "served_requests", "served_batched")
 
-UNSAYABLE = ("cluster", "capacity", "flash", "offload", "kernels", "spread")
+UNSAYABLE = (
+    "cluster",
+    "capacity",
+    "flash",
+    "offload",
+    "kernels",
+    "spread",
+    "engine",
+    "reshard",
+    "sync",
+)
 """Fields of the training that no command expresses."""
 
 SAYABLE = ("schedule", *(name for name in fields_of("training") if name not in UNSAYABLE))

@@ -17,8 +17,8 @@ from math import prod
 from typing import Any
 
 from groups.errors import LayoutError
-from groups.frameworks import FRAMEWORKS
-from groups.grouping import Grouping, plain
+from groups.grouping import Grouping
+from groups.layout import Job, Layout, own_groupings
 from training.model import Model
 from training.sharding import ddp, zero, zero_steps
 from training.sharding.record import GroupCall, Record, totals
@@ -83,9 +83,9 @@ SYNC = {
     "every": ("every", False),
     "gradient": ("last", False),
     "gradient+last_flag": ("last", True),
-    "gradient+keep": ("last, weights kept", False),
-    "gradient+keep+last_flag": ("last, weights kept", True),
-    "all_reduce": ("all-reduce at the last", False),
+    "gradient+keep": ("kept", False),
+    "gradient+keep+last_flag": ("kept", True),
+    "all_reduce": ("replicas", False),
 }
 """How the recording says when gradients are synchronised."""
 
@@ -111,18 +111,18 @@ def _how(settings: Row) -> DataParallel:
     )
 
 
+def _layout(framework: str, world: int, **sizes: int) -> Layout:
+    return Job(nodes=1, gpus_per_node=world, framework=framework, **sizes).layout()
+
+
 def titan_groups(settings: Row) -> dict[str, Grouping]:
-    """The groups of torchtitan by its names: of its dense mesh; ep and efsdp of the sparse one."""
-    names = ("dp_replicate", "dp_shard", "cp", "tp", "pp", "ep")
+    """The groups of torchtitan by its names."""
+    names = ("tp", "cp", "pp", "ep")
     sizes = {name: settings.get(name, 1) for name in names}
-    world = prod(sizes[name] for name in names if name != "ep")
-    titan = FRAMEWORKS["torchtitan"]
-    dense = titan.mesh(world, **{name: size for name, size in sizes.items() if name != "ep"})
-    sparse = titan.mesh(world, "expert", **{n: sizes[n] for n in ("dp_replicate", "ep", "pp")})
-    found = {name: plain(dense, name) for name in dense.names}
-    found |= {name: plain(sparse, name) for name in ("ep", "efsdp")}
-    meshes = {"dense": dense, "expert": sparse}
-    return found | {each.name: plain(meshes[each.grid], each.kind) for each in titan.groups}
+    replicate, shard = settings.get("dp_replicate", 1), settings.get("dp_shard", 1)
+    world = replicate * shard * sizes["tp"] * sizes["cp"] * sizes["pp"]
+    layout = _layout("torchtitan", world, instances=replicate, **sizes)
+    return {grouping.name: grouping for grouping in own_groupings(layout)}
 
 
 def _seat(settings: Row) -> tuple[Seat, dict[str, list[int]]]:
@@ -394,9 +394,119 @@ def _held_by_zero(
 # -- groups --------------------------------------------------------------------------------------
 
 
+Lists = dict[str, list[list[int]]]
+
+
 def groups_of(framework: str, settings: Row) -> Fields:
-    """The groups of a framework by its names."""
-    raise LayoutError("groups-not-asked", f"the groups of {framework} are not asked yet")
+    """The groups of a framework by its names, and what the recording says beside them."""
+    made = _GROUPS[framework](settings)
+    world = sum(map(len, next(iter(made["groups"].values()))))
+    return {"world": world, **made}
+
+
+def _lists(layout: Layout) -> Lists:
+    return {g.name: [list(map(int, group)) for group in g.groups()] for g in own_groupings(layout)}
+
+
+def _of_titan(settings: Row) -> Fields:
+    found = {
+        name: [list(map(int, group)) for group in g.groups()]
+        for name, g in titan_groups(settings).items()
+    }
+    dense = found.pop("dp_shard_cp")
+    is_typed = settings["spmd_backend"] == "spmd_types"
+    has_experts, has_copies = settings["ep"] > 1, settings["dp_replicate"] > 1
+    if not is_typed:
+        found = {name: g for name, g in found.items() if name not in ("dp", "dp_shard")}
+        found["fsdp"] = dense
+    enabled = {name for name, groups in found.items() if len(groups[0]) > 1}
+    if not has_experts:
+        enabled.discard("efsdp")
+    found["fully_shard dense shard group"] = dense
+    if has_copies:
+        found["fully_shard dense replicate group"] = found["dp_replicate"]
+    if has_experts and is_typed:
+        found["fully_shard expert shard group"] = found["efsdp"]
+        if has_copies:
+            found["fully_shard expert replicate group"] = found["dp_replicate"]
+    return {"groups": found, "meshes_enabled": sorted(enabled)}
+
+
+def _of_accelerate(settings: Row) -> Fields:
+    tp, cp = settings.get("tp", 1), settings.get("cp", 1)
+    replicate, shard = settings.get("dp_replicate", 1), settings.get("dp_shard", 1)
+    if replicate > 1 and shard == 1 and tp * cp > 1:
+        message = "accelerate has no dp_replicate beside tp or cp where dp_shard is 1"
+        raise LayoutError("accelerate-refuses", message, control="instances")
+    layout = _layout("fsdp", replicate * shard * tp * cp, tp=tp, cp=cp, instances=replicate)
+    sizes = {"dp_replicate": replicate, "dp_shard": shard, "cp": cp, "tp": tp}
+    dims = [name for name, size in sizes.items() if size > 1]
+    lists = _lists(layout)
+    names = [*dims, "dp", "dp_cp", "dp_shard_cp"]
+    found = {name: lists[name] for name in names if len(lists[name][0]) > 1}
+    if shard * cp > 1:
+        found["fully_shard shard group"] = lists["dp_shard_cp"]
+    copies = ["dp_replicate"] if replicate > 1 else []
+    if copies and shard * cp > 1:
+        found["fully_shard replicate group"] = lists["dp_replicate"]
+    return {
+        "groups": found,
+        "mesh_dim_names": dims,
+        "fsdp_dim_names": [*copies, "dp_shard_cp"],
+        "batch_dim_names": [],  # which this version does not have
+        "model_shard_dim_names": [],
+    }
+
+
+def _of_mesh(settings: Row) -> Fields:
+    sizes = dict(zip(settings["names"], settings["shape"]))
+    replicate = sizes.get("dp_replicate", 1)
+    others = {name: sizes.get(name, 1) for name in ("tp", "cp")}
+    layout = _layout("fsdp", prod(sizes.values()), instances=replicate, **others)
+    lists = _lists(layout)
+    found = {name: lists[name] for name in sizes}
+    if "dp_shard" in sizes:
+        found["fully_shard shard group"] = lists["dp_shard"]
+    if "dp_replicate" in sizes:
+        found["fully_shard replicate group"] = lists["dp_replicate"]
+    return {"groups": found}
+
+
+def _of_deepspeed(settings: Row) -> Fields:
+    world = settings["world"]
+    if hpz := settings.get("zero_hpz_partition_size"):
+        lists = _lists(_layout("deepspeed-zeropp", world, hpz=hpz))
+        names = {"dp (primary shards)": "data", "zero_param_intra": "zero_param_intra"}
+    elif shard := settings.get("mics_shard_size"):
+        lists = _lists(_layout("deepspeed-mics", world, instances=world // shard))
+        names = {
+            "mics shard (param_shard_group)": "param_shard",
+            "mics replicate (param_repli_group)": "param_repli",
+        }
+    else:
+        is_first = settings.get("use_data_before_expert_parallelism", False)
+        framework = "deepspeed-data-first" if is_first else "deepspeed"
+        tp = settings.get("mp_size", 1)
+        lists = _lists(_layout(framework, world, tp=tp, ep=settings["ep_size"]))
+        names = {"expert_data_parallel": "expert_data", "expert_parallel": "expert"}
+        if tp > 1:
+            names |= {"dp (mpu)": "data", "tp (mpu)": "model"}
+    return {"groups": {name: lists[own] for name, own in names.items()}}
+
+
+def _of_autoep(settings: Row) -> Fields:
+    sizes = {name: settings[name] for name in ("tp", "pp", "ep")}
+    lists = _lists(_layout("deepspeed-autoep", settings["world"], **sizes))
+    return {"groups": {name: lists[name] for name in ("tp", "dp", "ep", "edp")}}
+
+
+_GROUPS = {
+    "torchtitan": _of_titan,
+    "accelerate": _of_accelerate,
+    "pytorch HSDP DeviceMesh": _of_mesh,
+    "deepspeed": _of_deepspeed,
+    "deepspeed AutoEP": _of_autoep,
+}
 
 
 def equal(got: object, expected: object) -> bool:

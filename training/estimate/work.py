@@ -32,6 +32,7 @@ from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..recipe import Training
 from ..routing import copies
+from ..sharding.sent import exchanges
 from ..split import Dealing, Split, held_by_ranks, padded_vocabulary
 from .request import Request
 
@@ -386,9 +387,10 @@ def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray,
 
 
 def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
-    """Gradients in 32 bits (ZeRO-3: 16) and weights in 16, of a rank's parameters."""
-    split, zero = request.split, request.training.zero
-    ranks, edp = split.dp * split.cp, split.edp
+    """Gradients in 32 bits (ZeRO-3 and DeepSpeed: 16) and weights in 16, of a rank's parameters;
+    other programs than Megatron as training.sharding.sent has them."""
+    split, training = request.split, request.training
+    ranks, edp = training.ranks_sharing(split)
 
     def both(bytes_each: float, shares: float) -> Messages:
         of_dense = collective(
@@ -399,11 +401,31 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
         two = collective(edp, request.stride("edp"), request.links, experts * bytes_each, shares)
         return of_dense.plus(two)
 
-    weights = both(2.0, 1.0) if zero else NONE
+    def between(bytes_each: float) -> Messages:
+        """All-reduces over replicas, of what is left on a rank of each copy."""
+        stride = request.stride("cp", "dp") * ranks
+        size = bytes_each * (dense / ranks + experts / edp)
+        return collective(training.instances, stride, request.links, size, 2.0)
+
+    is_megatron = training.engine == "megatron"
+    rows = exchanges(training, split, float(np.max(dense + experts)))
+    gradients, parameters, gathered = NONE, NONE, NONE
+    again = 1.0 if any(row.what == "parameters_again" for row in rows) else 0.5
+    for row in rows:
+        if row.what == "replicas":
+            gradients = gradients.plus(between(row.element if row.is_part else row.element * ranks))
+        elif row.what == "gradients":
+            element = (2.0 if training.zero == 3 else 4.0) if is_megatron else row.element
+            gradients = both(element, 2.0 if row.operation == "all_reduce" else 1.0)
+        elif row.what == "parameters" and row.beside == "forward":
+            gathered = both(2.0, again)
+        elif row.what == "parameters":
+            parameters = both(2.0, 1.0)
+    is_cut = training.zero or training.engine == "fsdp2"
     return Replicas(
-        gradients=both(4.0 if zero < 3 else 2.0, 2.0 if zero == 0 else 1.0),
-        parameters=weights if zero in (1, 2) else NONE,
-        gathered=weights if zero == 3 else NONE,
-        states=dense / ranks + experts / edp if zero else dense + experts,
+        gradients=gradients,
+        parameters=parameters,
+        gathered=gathered,
+        states=dense / ranks + experts / edp if is_cut else dense + experts,
         held=dense + experts,
     )

@@ -35,11 +35,14 @@ megatron/training/training.py: a model is a Float16Module with fp16 or bf16 alon
 
 from __future__ import annotations
 
-from ..kinds import MLP, Experts, LayerKind, Mixer, StateMixer
+from ..kinds import MLP, Attention, Experts, LayerKind, Mixer, StateMixer
 from ..model import Model
 from ..recipe import WIDE, Training
 from ..recompute import modules_of
 from ..split import Split, padded_vocabulary
+
+LOGIT = (4, 12)
+"""Bytes of a logit at the loss: with Megatron's fused cross entropy, and with torch's."""
 
 PARTS = ("norms", "attention", "core", "mlp", "experts", "input")
 """The parts of a layer's activations; ``input`` alone with full recomputation."""
@@ -70,7 +73,10 @@ def layer_activations(
     recompute = recompute or training.recompute
     if recompute == "full":
         return {"input": tokens * training.element * model.hidden * whole}
-    layer = _Layer(model, split, training, modules_of(recompute), kind or model.kinds[0])
+    kind = kind or model.kinds[0]
+    if recompute == "selective" and goes_by_operators(training, kind):
+        return by_operators(model, split, training, kind)
+    layer = _Layer(model, split, training, modules_of(recompute), kind)
     parts = {
         "norms": tokens * 2 * training.element * model.hidden * whole,
         "attention": tokens * layer.attention(whole),
@@ -84,15 +90,70 @@ def layer_activations(
 def computed_again(model: Model, split: Split, training: Training, kind: LayerKind) -> float:
     """Additional bytes of a layer's backward pass while it recomputes: the larger of the layer's
     two halves, which are not in memory at the same time."""
-    if training.recompute == "none" or (training.flash and training.recompute == "selective"):
+    is_by_operators = goes_by_operators(training, kind) and training.recompute == "selective"
+    is_core = training.flash and training.recompute == "selective" and not is_by_operators
+    if training.recompute == "none" or is_core:
         return 0.0
     kept = layer_activations(model, split, training, kind)
     all_of_it = layer_activations(model, split, training, kind, recompute="none")
-    if training.recompute == "full":
+    if training.recompute == "full" or is_by_operators:
         return sum(all_of_it.values()) - sum(kept.values())
     again = {part: size - kept.get(part, 0.0) for part, size in all_of_it.items()}
     halves = (("attention", "core"), ("mlp", "experts"))
     return max(0.0, *(sum(again.get(part, 0.0) for part in half) for half in halves))
+
+
+def goes_by_operators(training: Training, kind: LayerKind) -> bool:
+    """Whether selective recomputation saves what operators return: torchtitan's, of layers of one
+    attention and one MLP."""
+    return training.units == "torchtitan" and training.flash and _plain(kind) is not None
+
+
+def _plain(kind: LayerKind) -> tuple[Attention, MLP] | None:
+    """The attention and the MLP of a layer of these alone."""
+    if len(kind.mixers) + len(kind.feed_forwards) != 2 or not (kind.mixers and kind.feed_forwards):
+        return None
+    mixer, feed_forward = kind.mixers[0], kind.feed_forwards[0]
+    if isinstance(mixer, Attention) and isinstance(feed_forward, MLP):
+        return mixer, feed_forward
+    return None
+
+
+def by_operators(
+    model: Model, split: Split, training: Training, kind: LayerKind
+) -> dict[str, float]:
+    """What torchtitan keeps of a layer with selective recomputation: what compute operators return,
+    except every second matrix product; the rest is computed again.
+
+    In a layer's order of products (queries, keys, values, projection, gate, up, down) these are
+    queries, values, the gate and the last one, and attention's output with a 32-bit number a head.
+    With tensor parallelism the last product is saved before its sum is scattered, and both
+    scattered sums are saved too.
+
+        2h input, 2h last product, 2q + 2v + 2o + 4a of attention, 2f of the MLP     bytes a token
+
+    >>> from training.models import MODELS
+    >>> how = Training(engine="fsdp2", zero=3, units="torchtitan")
+    >>> llama = MODELS["llama3-8b"].model
+    >>> parts = by_operators(llama, Split(dp=8), how, llama.kinds[0])
+    >>> sum(parts.values()) / 8192
+    63616.0
+
+    Source: pytorch/torchtitan b5bcd76, parallelize_llama.py, _save_list and its policy ("Saves
+    output of all compute ops, except every second mm").
+    """
+    tokens, t, number = training.tokens(model, split), split.tp, training.element
+    parts = _plain(kind)
+    assert parts is not None, "goes_by_operators"
+    mixer, feed_forward = parts
+    attention = number * (mixer.query_width + mixer.value_width + mixer.output_width)
+    mlp = number * (feed_forward.width + model.hidden)
+    sums = 2 * number * model.hidden if t > 1 else 0
+    return {
+        "input": tokens * number * model.hidden,
+        "attention": tokens * (attention + 4 * mixer.heads) / t,
+        "mlp": tokens * (mlp + sums) / t,
+    }
 
 
 class _Layer:
@@ -183,9 +244,13 @@ def output_activations(model: Model, split: Split, training: Training) -> float:
     """Bytes of the output's activations for one micro-batch: the inputs of its norm and projection,
     and 32-bit logits.
 
+    torch's cross entropy, of programs other than Megatron, has three times as much at its backward:
+    log_softmax's output, the gradient that reaches it, and the one that it returns.
+
     Source: arXiv:2205.05198 section 4.3, 4sbh/t * (1 + V/h). MTP modules have logits each.
     """
-    logits = 4 * padded_vocabulary(model.vocabulary, split.tp) / split.tp
+    rows = padded_vocabulary(model.vocabulary, split.tp) / split.tp
+    logits = LOGIT[training.engine != "megatron"] * rows
     each = 2 * training.element * model.hidden * _whole(split, training) + logits
     return training.tokens(model, split) * each * (1 + model.mtp_layers)
 

@@ -8,6 +8,8 @@ gradient and the optimizer's state of a parameter (arXiv:1910.02054, section 5):
     stage 2   w*P   + g*P/d + K*P/d
     stage 3   w*P/d + g*P/d + K*P/d      ZeRO-3, FSDP; one layer at a time is gathered
 
+Other programs than Megatron's hold and gather other states: training.sharding.held has them.
+
 Products of 8 or 4 bits read 8-bit copies of 16-bit weights, by rows and by columns, which
 Transformer Engine keeps from one micro-batch to the next: 2*P more.
 
@@ -32,8 +34,10 @@ from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
 from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
 from ..recipe import PRECISIONS, WIDE, Training
+from ..sharding.held import states as sharded_states
 from ..split import Split, padded_vocabulary
 from .activations import (
+    LOGIT,
     computed_again,
     embedding_activations,
     layer_activations,
@@ -187,11 +191,13 @@ def _beside_kept(
         numbers[model.numbers[-1]] += parameters.mtp
     of_layers = sum(map(mul, numbers, layer))
     kinds = [kind for kind, number in zip(model.kinds, numbers) if number]
-    states = model_states((parameters.dense, parameters.experts), split, training)
+    own = sharded_states(model, split, training, parameters)
+    both = (parameters.dense, parameters.experts)
+    states = model_states(both, split, training) if own is None else own
     parts = {name: float(size) for name, size in states.items()}
     if training.offload == "chunks":
         parts["gradients"] = 0.0  # in place of weights
-    if training.zero == 3:
+    if training.zero == 3 and own is None:
         parts["gathered"] = max(
             _gathered(model, split, training, kind) for kind in kinds or model.kinds
         )
@@ -276,7 +282,7 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
     counted = 0.0
     if parameters.is_last:
         vocabulary = padded_vocabulary(model.vocabulary, split.tp) / split.tp
-        counted = 4 * tokens * vocabulary
+        counted = LOGIT[training.engine != "megatron"] * tokens * vocabulary
         needed += [(4 + number) * tokens * vocabulary]
         needed += [vocabulary * (number * tokens + gradient * model.hidden)]
     return max(0.0, max(needed) - counted)

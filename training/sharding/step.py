@@ -82,8 +82,16 @@ def play(
     """
     seat = seat or Seat(shard=(how.shard, 0))
     modules = modules_on(model, how, seat, range(model.layers), (True, True))
+    rules = rules_of(how, modules, seat, tokens, model.hidden)
+    return play_modules(modules, rules, how, micro_batches)
+
+
+def play_modules(
+    modules: Sequence[Module], rules: Rules, how: DataParallel, micro_batches: int
+) -> PlayedStep:
+    """A step of modules that are wrapped already."""
     record = Record()
-    part = FsdpPart(modules, rules_of(how, modules, seat, tokens, model.hidden), record)
+    part = FsdpPart(modules, rules, record)
     step = PlayedStep({0: part}, record)
     for number in range(micro_batches):
         is_last = number == micro_batches - 1
@@ -97,11 +105,11 @@ def play(
 
 
 def _flags(how: DataParallel, is_last: bool) -> Flags:
-    waits = how.sync.startswith("last") and not is_last
+    waits = how.sync in ("last", "kept") and not is_last
     return Flags(
         sync=not waits,
-        all_reduce=is_last or how.sync != "all-reduce at the last",
-        reshard=not (waits and how.sync == "last, weights kept"),
+        all_reduce=is_last or how.sync != "replicas",
+        reshard=not (waits and how.sync == "kept"),
         last=is_last or not how.last_flag,
     )
 

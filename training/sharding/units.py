@@ -20,6 +20,7 @@ from math import prod
 
 from groups.alternatives import not_a_multiple
 
+from ..kinds import Attention
 from ..model import MAX_SIZE, Model
 from ..moves.tensors import Place, Tensor, tensors_of
 
@@ -124,7 +125,7 @@ def parameters_of(
     found = [
         replace(each, name=prefix + each.name)
         for tensor in tensors_of(model, place)
-        for each in _split(model, tensor)
+        for each in _split(model, place, tensor)
     ]
     modules = [each.name.rpartition(".")[0] for each in found]
     own = [prefix + norm for norm in ("attention_norm", "ffn_norm", "norm")]
@@ -140,7 +141,7 @@ def parameters_of(
     return sorted(found, key=place_of)
 
 
-def _split(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:
+def _split(model: Model, place: Place, tensor: Tensor) -> Iterator[ModuleParameter]:
     """The modules' parameters that one of Megatron's tensors joins."""
     for start, module in NORMS.items():
         if tensor.name.startswith(start):
@@ -148,7 +149,7 @@ def _split(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:
             return
     if tensor.name.startswith("self_attention.linear_qkv."):
         kind, rest = tensor.name.rpartition(".")[2], tensor.shape[1:]
-        rows = (model.query_width, model.key_width, model.value_width)
+        rows = _rows(model, place, tensor.shape[0])
         for module, length in zip(("wq", "wk", "wv"), rows):
             yield ModuleParameter(f"attention.{module}.{kind}", (length, *rest), 0)
         return
@@ -159,6 +160,13 @@ def _split(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:
             )
             return
     yield from _feed_forward(model, tensor)
+
+
+def _rows(model: Model, place: Place, rows: int) -> tuple[int, int, int]:
+    """The rows of queries, keys and values; with queries come what gates their output."""
+    layer = model.stack[place if isinstance(place, int) else -1]
+    mixer = next(mixer for mixer in layer.mixers if isinstance(mixer, Attention))
+    return rows - mixer.key_width - mixer.value_width, mixer.key_width, mixer.value_width
 
 
 def _feed_forward(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:

@@ -18,16 +18,7 @@ from dataclasses import dataclass
 from ..errors import refusal, require_choice
 from .record import BYTES
 from .units import WRAPPINGS
-
-ENGINES = ("ddp", "fsdp2", "zero", "megatron")
-"""Programs of data parallelism: torch's DDP, torch's fully_shard, DeepSpeed's ZeRO, Megatron's."""
-
-CUTS = ("nothing", "optimizer", "gradients", "weights")
-"""What is cut over the ranks of a copy, each with those before it: ZeRO's stages 0 to 3."""
-
-SYNCS = ("every", "last", "last, weights kept", "all-reduce at the last")
-"""When gradients are reduced: behind every micro-batch; behind the last one only, with weights cut
-again meanwhile or kept whole; or reduce-scattered behind each and all-reduced behind the last."""
+from .words import CUTS, ENGINES, RESHARDS, SYNCS
 
 Reshard = bool | int | str
 """After forward: cut again (True), kept whole (False), cut over so many ranks, or torchtitan's
@@ -71,7 +62,7 @@ class DataParallel:
         for name in ("stored", "gathered", "reduced"):
             require_choice(name, getattr(self, name), tuple(BYTES))
         if isinstance(self.reshard, str):
-            require_choice("reshard", self.reshard, ("default", "always", "never"))
+            require_choice("reshard", self.reshard, RESHARDS)
         elif not isinstance(self.reshard, bool) and self.shard % max(self.reshard, 1):
             facts = {"ranks": self.reshard, "shard": self.shard}
             raise refusal("reshard-does-not-divide", "reshard", {"reshard": True}, **facts)

@@ -17,10 +17,9 @@ of the model on a rank, X = b s/c h bytes of one activation tensor:
     pp       X (1/t of it with sequence parallelism) per boundary, both ways, and   [1] 2.2.2
              v times as many boundaries with v chunks
 
-    dp-cp,   once a step, P parameters of a rank: all-reduce of gradients; or       [6], [7]
-    edp      reduce-scatter and all-gather (ZeRO-1, the distributed optimizer), the
-             first of it after every micro-batch (ZeRO-2, which keeps no whole
-             gradient), or three passes a micro-batch (ZeRO-3, FSDP)
+    dp-cp,   of P parameters of a rank, as its program does it: training.sharding   [6], [7]
+    edp      .sent; of several instances or replicas the same inside each of them,
+             and an all-reduce of what is left between them
     embd     all-reduce of the gradient of the embedding that first and last share  [8]
 
 [1] arXiv:2104.04473; [2] arXiv:2205.05198 section 4.2.2; [3] NVIDIA/Megatron-LM d98e8a6 core/
@@ -47,6 +46,7 @@ from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import PRECISIONS, Training
 from ..recompute import is_beside_exchange, written
+from ..sharding.sent import SHARD, exchanges
 from ..split import Split
 
 RING, PAIRWISE, NEXT, BEFORE, ONCE = "ring", "pairwise", "next", "before", "once"
@@ -160,7 +160,13 @@ class _Step:
         return Demand(kind, what, operation, size, counts, volumes, *how)
 
     def once(
-        self, kind: str, what: str, operation: str, sizes: Sequence[float], beside: str, times: int
+        self,
+        kind: str,
+        what: str,
+        operation: str,
+        sizes: Sequence[float],
+        beside: str,
+        times: float,
     ) -> Demand:
         """The demand of operations that run once (or ``times``) per step, on all that a rank of
         each stage holds."""
@@ -287,10 +293,14 @@ def _pipeline(step: _Step) -> Iterator[Demand]:
 def _data(step: _Step) -> Iterator[Demand]:
     """Data parallelism: gradients and parameters between ranks with the same part of the model."""
     split = step.split
+    dense, experts = step.training.ranks_sharing(split)
+    instances = step.training.instances
     if split.dp * split.cp > 1:
-        yield from _replicas(step, "dp-cp", [stage.dense for stage in step.stages])
-    if split.edp > 1:
-        yield from _replicas(step, "edp", [stage.experts for stage in step.stages])
+        kinds = ("dp-cp",) if instances == 1 else ("intra-dp-cp", "inter-edp")
+        yield from _replicas(step, kinds, [stage.dense for stage in step.stages], dense)
+    if split.edp > 1 and step.model.experts:
+        kinds = ("edp",) if instances == 1 else ("intra-edp", "inter-edp")
+        yield from _replicas(step, kinds, [stage.experts for stage in step.stages], experts)
     if _shares_embedding(step.model) and split.pp > 1 and split.placement == "loop":
         gradient = step.stages[0].by_kind["embedding"] * step.precision.gradient
         ends = tuple(map(sum, zip(step.first, step.last)))
@@ -305,21 +315,18 @@ def _shares_embedding(model: Model) -> bool:
     return model.tied or model.mtp_layers > 0
 
 
-def _replicas(step: _Step, kind: str, held: Sequence[int]) -> Iterator[Demand]:
-    """The operations of one data parallel group, by ZeRO stage."""
-    m, zero = step.training.micro_batches, step.training.zero
-    weights = [step.precision.weight * part for part in held]
-    gradients = [step.precision.gradient * part for part in held]
-    if zero == 0:
-        yield step.once(kind, "gradients", "all_reduce", gradients, "last_backward", 1)
-    elif zero == 3:
-        yield step.once(kind, "parameters", "all_gather", weights, "forward", m)
-        yield step.once(kind, "parameters_again", "all_gather", weights, "backward", m)
-        yield step.once(kind, "gradients", "reduce_scatter", gradients, "backward", m)
-    else:
-        hidden = ("backward", m) if zero == 2 else ("last_backward", 1)
-        yield step.once(kind, "gradients", "reduce_scatter", gradients, *hidden)
-        yield step.once(kind, "parameters", "all_gather", weights, "first_forward", 1)
+def _replicas(
+    step: _Step, kinds: Sequence[str], held: Sequence[int], ranks: int
+) -> Iterator[Demand]:
+    """The operations of one data parallel group (training.sharding.sent), and of the replicas
+    between groups; kinds: of both. ranks: that cut one copy."""
+    most = max(stage.total for stage in step.stages)
+    for row in exchanges(step.training, step.split, most):
+        if row.among == SHARD and ranks == 1:
+            continue
+        sizes = [row.element * part / (ranks if row.is_part else 1) for part in held]
+        kind = kinds[0] if row.among == SHARD else kinds[-1]
+        yield step.once(kind, row.what, row.operation, sizes, row.beside, row.times)
 
 
 def require(model: Model, split: Split, training: Training, cp_algorithm: str = "p2p") -> None:

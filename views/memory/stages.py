@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import numpy as np
 from markupsafe import Markup
@@ -18,11 +17,12 @@ from request.trained import GIB, Trained
 from request.units import gib
 from request.words import saying
 from training.kinds import LayerKind
-from training.memory.activations import layer_activations
+from training.memory.activations import LOGIT, layer_activations
 from training.memory.per_stage import PARTS, StageMemory, exchange_buffers, largest
 from training.parameters import layer_parameters, on_one_rank
 from training.pipeline.figures import outputs_in_flight
 from training.recipe import PRECISIONS
+from training.sharding.held import element_bytes
 from training.split import padded_vocabulary
 
 from ..base.heat import painted
@@ -33,7 +33,13 @@ MOST_ROWS = 32
 
 COLOURS = {
     **{"weights": 3, "copies": 6, "gradients": 4, "optimizer": 8, "gathered": 1},
-    **{"activations": 9, "embedding": 5, "output": 7, "recomputed": 0, "working": 2},
+    **{
+        "activations": 9,
+        "embedding": 5,
+        "output": 7,
+        "recomputed": 0,
+        "working": 2,
+    },
 }
 """The colour of each part, as an index of the groups' colours."""
 
@@ -128,25 +134,30 @@ def _parts_table(trained: Trained, stage: StageMemory, language: str) -> Markup:
 def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, str]:
     split, training, model = trained.split, trained.training, trained.model
     precision, say = PRECISIONS[training.precision], saying(MEMORY, language)
-    states = partial(_states, trained, stage)
+    is_own = training.engine != "megatron"
+    own = {
+        part: _states(trained, stage, each, is_cut=is_cut)
+        for part, (each, is_cut) in element_bytes(training).items()
+    }
     tokens = f"{training.micro_batch} × {model.sequence:,}"
     tokens += f" / {split.cp}" if split.cp > 1 else ""
     tensor = f" / {split.tp}" if split.tp > 1 else ""
     cut = tensor if training.sequence_parallel else ""
     inputs = f"{2 * training.element} B × {model.hidden:,}{cut}"
-    logits = f"4 B × {padded_vocabulary(model.vocabulary, split.tp):,}{tensor}"
+    logits = f"{LOGIT[is_own]} B × {padded_vocabulary(model.vocabulary, split.tp):,}{tensor}"
     kept = outputs_in_flight(training.pipeline(split))
     outputs = f"{kept} × " if kept > 1 else ""
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     held = min(split.pp, training.micro_batches)
-    gathered = " + ".join(_gathered(trained, stage)) if "gathered" in stage.parts else ""
+    has_gathered = "gathered" in stage.parts and not is_own
+    gathered = " + ".join(_gathered(trained, stage)) if has_gathered else ""
     layer = layer_activations(model, split, training, _kind(trained, stage))
     return {
-        "weights": states(precision.weight, 3),
-        "copies": states(2, 3),
-        "gradients": states(precision.gradient, 2),
-        "optimizer": states(precision.optimizer, 1),
-        "gathered": say("formula_gathered", terms=f"{precision.weight} B × ({gathered})"),
+        **own,
+        "copies": _states(trained, stage, 2, is_cut=training.zero >= 3),
+        "gathered": say("formula_whole")
+        if is_own
+        else say("formula_gathered", terms=f"{precision.weight} B × ({gathered})"),
         "activations": say(
             "formula_activations",
             in_flight=f"{stage.in_flight:,.{0 if stage.in_flight % 1 == 0 else 2}f}",
@@ -175,10 +186,9 @@ def _working(trained: Trained, stage: StageMemory, language: str) -> str:
     return joined([say("formula_working"), *more], language)
 
 
-def _states(trained: Trained, stage: StageMemory, each: int, from_stage: int) -> str:
+def _states(trained: Trained, stage: StageMemory, each: float, *, is_cut: bool) -> str:
     """The formula of states: bytes per parameter times parameters, divided by the ranks that share
-    them from a ZeRO stage on."""
-    is_cut = trained.training.zero >= from_stage
+    them, if they are cut."""
     shares = trained.training.ranks_sharing(trained.split) if is_cut else (1, 1)
     terms = [
         f"{millions(number)}{f' / {ranks:,}' if ranks > 1 else ''}"

@@ -23,7 +23,7 @@ from .choice import Choice, choice_of, of_run
 from .framework import deepspeeds_tp, framework_of
 from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
 from .settled import Remarks, Settled, settle, values_of, variable_defaults
-from .sizes import FIELDS, sizes_of
+from .sizes import FIELDS, set_copies, sizes_of
 from .unsaid import assume_axes, assume_batch, assume_training, assume_vocabulary, may_be_any
 
 
@@ -61,6 +61,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     if reading.engine and named and flags.keeps_states(str(named.value)):
         remarks.problems.append(replace(named.item, code="layers-with-states"))
     set_nodes(sizes, assumed, remarks)
+    set_copies(settled, framework.job if framework else "megatron", sizes, assumed, remarks)
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
     known = values_of(settled) | sizes

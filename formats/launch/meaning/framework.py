@@ -41,7 +41,8 @@ def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -
         shown_by.setdefault(name, item)
     _refuse_removed(reading, {*shown_by}, remarks)
     if schema := reading.schema:
-        return Guess(schema.name, schema.job_of(reading.setting_texts, role))
+        job = schema.job_of(reading.setting_texts, role)
+        return Guess(schema.name, "fsdp" if job == "device-mesh" and _copies(values) else job)
     if not shown_by and reading.programs and not reading.leaves("may-hold-options"):
         shown_by["megatron"] = program = reading.programs[0]
         remarks.missing.append(Note("megatron-program", {"name": program.name}))
@@ -62,12 +63,21 @@ def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -
     return Guess(name, _job_of(name, values))
 
 
+def _copies(values: Facts) -> bool:
+    """Whether a text asks for several copies of what is sharded (HSDP)."""
+    return values.get("replicate", 1) > 1 or values.get("fsdp_size", -1) > 0
+
+
 def _job_of(name: str, values: Facts) -> str:
     """The framework of a Job that numbers ranks as this one does."""
     if name == "nemo":
         return "megatron"
     if name != "deepspeed":
         return name
+    if values.get("autoep"):
+        return "deepspeed-autoep"
+    if values.get("mics", -1) > 0:
+        return "deepspeed-mics"
     if values.get("data_first"):
         return "deepspeed-data-first"
     if values.get("cp", 1) > 1:

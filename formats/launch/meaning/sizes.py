@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groups.frameworks import framework_of
 from groups.layout import SERVED
 from groups.notes import Note
 from groups.stages.layout_strings import parse_layout
@@ -14,7 +15,7 @@ from .settled import Remarks, Settled, values_of
 
 FIELDS = (
     *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep", "etp", "framework"),
-    *("instances", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED, *flags.MODEL),
+    *("instances", "hpz", "levels", "hybrid", "gtp", "egtp", "gathers", *SERVED, *flags.MODEL),
 )
 """Fields of a Job and of MODEL, in the order of the report."""
 
@@ -42,9 +43,31 @@ def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
     sizes |= _OF_SERVERS.get(engine, lambda *_: {})(values, sizes, remarks)
     sizes |= _weight_shards(settled, sizes, remarks)
     _set_batches(values, sizes)
-    if values.get("replicate", 1) > 1:
-        remarks.ignored.append(replace(settled["replicate"].item, code="not-drawn", sets=""))
     return sizes
+
+
+def set_copies(
+    settled: Settled, job: str, sizes: Document, assumed: Facts, remarks: Remarks
+) -> None:
+    """Sets how many copies there are of what data parallel ranks cut, and the ranks of ZeRO++'s
+    second one; remarks on those that the framework does not have.
+
+    A size of a copy's group (MiCS, verl's fsdp_size) leaves the copies to the number of GPUs.
+    """
+    framework, values = framework_of(job), values_of(settled)
+    if "hpz" in sizes and (not framework.has("hpz") or sizes["hpz"] <= 1):
+        del sizes["hpz"]
+    copies = values.get("replicate", 1)
+    for name in ("mics", "fsdp_size"):
+        known = {**assumed, **sizes}
+        world = known.get("nodes", 1) * known.get("gpus_per_node", 8)
+        ranks = world // framework.gpus_of_copy({n: known.get(n, 1) for n in ("tp", "pp")})
+        if values.get(name, -1) > 0 and ranks % values[name] == 0:
+            copies = ranks // values[name]
+    if framework.has("instances") and not framework.speaks_megatron:
+        sizes |= {"instances": copies} if copies > 1 else {}
+    elif values.get("replicate", 1) > 1:
+        remarks.ignored.append(replace(settled["replicate"].item, code="not-drawn", sets=""))
 
 
 def _set_batches(values: Facts, sizes: Document) -> None:

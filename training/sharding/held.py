@@ -1,0 +1,219 @@
+"""Bytes of data parallelism's states on a rank of a pipeline stage, by engine.
+
+P parameters of the rank, d ranks that cut them, r replicas; Adam has two moments.
+
+    engine     held                                        whole on the way
+    ddp        4 + 4 + 8 bytes of P                        4 of P: the buckets beside the gradients
+    fsdp2      4 + 4 + 8 bytes of P/d, padded by rows      what `step` says is alive at the most
+    zero 0     2 + 2 + 12 of P
+    zero 1     2 + 2 + 12/d of P                           a bucket of gradients
+    zero 2     2 + 2/d + 12/d of P                         a bucket of gradients
+    zero 3     (2 + 2 + 12)/d of P                         gathered weights up to max_live, a bucket
+
+Under torch's pipelines FSDP's weights (b_p) and sums of gradients (b_r) stay whole from first use
+to the end of the step, with a unit's gradients in b_p: 2 + 4 bytes of P, as Megatron's ZeRO-1 has.
+A stage whose weights are cut again "always" is counted with all of them whole too, as backward
+leaves them (training.sharding.step plays it micro-batch by micro-batch); of a rank with more stages
+three are whole at once.
+
+Sources as of `fsdp`, `ddp` and `zero`; DDP's gradient_as_bucket_view spares the buckets.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from ..model import Model
+from ..moves.tensors import Place
+from ..parameters import StageParameters
+from ..recipe import PRECISIONS, Training
+from ..split import Split
+from .record import BYTES
+from .stages import AHEAD
+from .step import Seat, play_modules, rules_of
+from .units import WRAPPINGS, Mesh1D, Module, local_parameters, modules_of, places_of
+from .value import DataParallel
+from .words import CUTS
+from .zero import ZeroConfig
+
+States = dict[str, float]
+"""Bytes by part of a rank's memory: weights, gradients, optimizer; and gathered, what is whole on
+the way (weights of units, their gradients, buffers of collectives)."""
+
+BUCKET = ZeroConfig().reduce_bucket
+MAX_LIVE = ZeroConfig().max_live
+
+
+def sharding_of(training: Training, split: Split) -> DataParallel:
+    """The data parallelism of a job.
+
+    >>> sharding_of(Training(zero=3, engine="fsdp2", instances=2), Split(dp=16)).shard
+    8
+    """
+    ranks, _ = training.ranks_sharing(split)
+    weight, gradient = _formats(training)
+    cut = CUTS[training.zero]
+    reshard: bool | str = training.reshard
+    if training.engine == "fsdp2" and training.zero < 3:
+        reshard, cut = "never", "weights"  # FSDP1's SHARD_GRAD_OP
+    return DataParallel(
+        training.engine,
+        cut,
+        replicate=training.instances,
+        shard=ranks,
+        stored=_stored(training),
+        gathered=weight,
+        reduced=gradient,
+        units=training.units,
+        reshard=reshard,
+        sync=training.sync,
+    )
+
+
+def _formats(training: Training) -> tuple[str, str]:
+    precision = PRECISIONS[training.precision]
+    names = {1: "fp8", 2: "bf16", 4: "fp32"}
+    return names[precision.weight], names[precision.gradient]
+
+
+def _stored(training: Training) -> str:
+    """The format of FSDP's own weights: 32 bits, unless all of the training has 16."""
+    return "bf16" if training.precision == "bf16" else "fp32"
+
+
+def element_bytes(training: Training) -> dict[str, tuple[float, bool]]:
+    """Bytes of a parameter's states, and whether ranks cut them, by part of the memory.
+
+    >>> element_bytes(Training(engine="fsdp2", zero=3))
+    {'weights': (4, True), 'gradients': (4, True), 'optimizer': (8, True)}
+    >>> element_bytes(Training(engine="zero", zero=1, precision="bf16-bf16"))
+    {'weights': (2, False), 'gradients': (2, False), 'optimizer': (12, True)}
+    """
+    precision, zero = PRECISIONS[training.precision], training.zero
+    sizes = (precision.weight, precision.gradient, precision.optimizer)
+    cut = (zero >= 3, zero >= 2, zero >= 1)
+    if training.engine in ("ddp", "fsdp2"):
+        each = BYTES[_stored(training)]
+        sizes, cut = (each, each, 2 * each), (training.engine == "fsdp2" and zero > 0,) * 3
+    return dict(zip(("weights", "gradients", "optimizer"), zip(sizes, cut)))
+
+
+def states(model: Model, split: Split, training: Training, stage: StageParameters) -> States | None:
+    """The states of one rank; None for Megatron's, which training.memory counts itself."""
+    if training.engine == "megatron":
+        return None
+    if training.engine == "fsdp2" and training.zero:
+        return _of_fsdp(model, split, training, held_by(stage))
+    if training.engine in ("ddp", "fsdp2"):
+        each = 2.0 if training.precision == "bf16" else 4.0
+        elements = stage.dense + stage.experts
+        return {
+            "weights": each * elements,
+            "gradients": each * elements,
+            "optimizer": 2 * each * elements,
+            "gathered": each * elements,
+        }
+    return _of_zero(split, training, (stage.dense, stage.experts))
+
+
+def _of_zero(split: Split, training: Training, parameters: tuple[float, float]) -> States:
+    precision, zero = PRECISIONS[training.precision], training.zero
+    whole, cut = sum(parameters), 0.0
+    for elements, ranks in zip(parameters, training.ranks_sharing(split)):
+        cut += elements / ranks
+    found = {
+        "weights": precision.weight * (cut if zero == 3 else whole),
+        "gradients": precision.gradient * (cut if zero >= 2 else whole),
+        "optimizer": precision.optimizer * (cut if zero else whole),
+    }
+    if zero:
+        found["gathered"] = float(precision.gradient * min(whole, BUCKET))
+    if zero == 3:
+        found["gathered"] += precision.weight * min(whole, MAX_LIVE)
+    return found
+
+
+# -- FSDP2 ---------------------------------------------------------------------------------------
+
+
+class LayersHeld(NamedTuple):
+    """What FSDP's states of a stage depend on: how many layers of each kind, its ends, modules of
+    multi-token prediction."""
+
+    kinds: tuple[int, ...]
+    is_first: bool
+    is_last: bool
+    mtp: int
+
+
+def held_by(stage: StageParameters) -> LayersHeld:
+    """The layers and ends of a stage."""
+    return LayersHeld(stage.kinds, stage.is_first, stage.is_last, stage.mtp)
+
+
+def seat_of(split: Split, training: Training) -> Seat:
+    """The place of the first rank, which has most."""
+    dense, experts = training.ranks_sharing(split)
+    is_apart = split.ep > 1
+    return Seat(
+        shard=(dense, 0),
+        expert_shard=(experts, 0) if is_apart else (0, 0),
+        tp=(split.tp, 0),
+        ep=(split.ep, 0),
+        pp=(split.pp, 0),
+    )
+
+
+@lru_cache(maxsize=256)
+def modules_held(
+    model: Model, split: Split, training: Training, held: LayersHeld
+) -> tuple[Module, ...]:
+    """The wrapped modules of a rank that holds so many layers of each kind."""
+    left, layers = list(held.kinds), []
+    for layer, kind in enumerate(model.numbers):
+        if left[kind]:
+            left[kind] -= 1
+            layers.append(layer)
+    places = places_of(model, tuple(layers), held.is_first, held.is_last)
+    extra: tuple[Place, ...] = ("mtp",) if held.mtp else ()
+    seat = seat_of(split, training)
+    stage = local_parameters(model, (*places, *extra), seat.tp, seat.ep)
+    experts = Mesh1D("efsdp", *seat.expert_shard) if seat.expert_shard[0] else None
+    wrapping = WRAPPINGS[training.units]
+    return tuple(modules_of(stage, wrapping, Mesh1D("fsdp", *seat.shard), experts, model.experts))
+
+
+@lru_cache(maxsize=256)
+def _of_fsdp(model: Model, split: Split, training: Training, held: LayersHeld) -> States:
+    how = sharding_of(training, split)
+    modules = modules_held(model, split, training, held)
+    units = [unit for module in modules for unit in module.units]
+    stored = sum(unit.stored for unit in units)
+    each = BYTES[how.stored]
+    whole = sum(_whole(how, modules, split, training))
+    found = {
+        "weights": float(each * stored),
+        "gradients": float(each * stored),
+        "optimizer": 2.0 * each * sum(unit.own for unit in units),
+        "gathered": float(whole),
+    }
+    if training.micro_batches > 1 and how.sync == "replicas" and how.replicate > 1:
+        found["gathered"] += BYTES[how.reduced] * stored  # partial sums between replicas
+    return found
+
+
+def _whole(
+    how: DataParallel, modules: tuple[Module, ...], split: Split, training: Training
+) -> tuple[int, int]:
+    """Bytes of weights and of gradients that are whole at the fullest moment."""
+    units = [unit for module in modules for unit in module.units]
+    if split.pp > 1:
+        weights = BYTES[how.gathered] * sum(unit.whole for unit in units)
+        sums = BYTES[how.reduced] * sum(unit.elements for unit in units)
+        weights = int(weights * min(1.0, AHEAD / split.vpp))
+        return weights, sums + BYTES[how.gathered] * max(unit.elements for unit in units)
+    rules = rules_of(how, modules, seat_of(split, training), 0, 0)
+    parts = play_modules(modules, rules, how, min(training.micro_batches, 3)).record.fullest.parts
+    weights = parts.get("unsharded_params", 0) + parts.get("all_gather_buffers", 0)
+    return weights, parts.get("unsharded_grads", 0) + parts.get("reduce_scatter_inputs", 0)
