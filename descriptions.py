@@ -102,6 +102,8 @@ ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TE
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
 RUN = words("run", "RUN")
+MACHINE = words("machine", "MACHINE")
+"""Of a machine of one's own, and how well a machine is used."""
 ROLES = words("roles", "ROLES")
 HOSTS_REMARKS, HOSTS_WORDS = words("hosts", "HOSTS_REMARKS"), words("hosts", "HOSTS_WORDS")
 LAUNCHER_NOTES, ORDER_REASONS = words("hosts", "LAUNCHER_NOTES"), words("hosts", "ORDER_REASONS")

@@ -89,10 +89,15 @@ def ways_to_train() -> Iterator[GuideOption]:
     'what is in host memory: none, optimizer, parameters or chunks (none)'
     """
     from groups.inputs import inputs_of
+    from training.described import MachineNumbers
     from training.recipe import Training  # a room that few commands enter
     from training.split import Split
 
-    for name, row in {**inputs_of(Training), **inputs_of(Split)}.items():
+    for name, row in {
+        **inputs_of(Training),
+        **inputs_of(Split),
+        **inputs_of(MachineNumbers),
+    }.items():
         if name in ELSEWHERE:
             continue
         value = {"count": "N", "amount": "X", "switch": ON_OFF}.get(row.kind, "ID")

@@ -27,8 +27,10 @@ def order(inputs: CommandLine) -> Iterator[str] | Table:
     if options.model is not None:
         from training.estimate import seconds_waited
 
+        from .state import machine_named
+
         batch = whole_number(number_of(options.global_batch or 0), "global_batch", minimum=0)
-        seconds = seconds_waited(layout, options.model, options.cluster or "dgx-h100", batch)
+        seconds = seconds_waited(layout, options.model, machine_named(inputs), batch)
     better = better_order(layout, hosts, options.objective or TIME, seconds)
     if launcher:
         if inputs.format != "text":

@@ -11,6 +11,7 @@ from groups.errors import quoted
 
 from .inputs import CommandLine
 from .messages import CommandError
+from .state import machine_texts
 from .training import Report
 
 
@@ -27,7 +28,8 @@ def roles(inputs: CommandLine) -> Table:
     if inputs.format == "csv":
         return Table("roles", COLUMNS, [*rank_rows(read.plan)])
     machines = {"cluster": options.cluster, "capacity": options.capacity}
-    page = State(**{name: text for name, text in machines.items() if text is not None})
+    said = {name: text for name, text in machines.items() if text is not None}
+    page = State(**{**machine_texts(inputs), **said})
     facts = read_facts(read, page)
     rows = [
         [

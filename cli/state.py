@@ -14,8 +14,11 @@ from request.endpoint import TRAINING, changes_of, fixes_tried
 from request.inputs import FIELDS
 from request.resolve import fields_of_job, layout_for
 from request.state import State
-from request.trained import published
+from request.trained import machine_of_state, published
 from texts.sentences import note_text
+from training.clusters import machine_of
+from training.described import NUMBER_NAMES, OWN, read_machine
+from training.machine import Machine
 
 from .inputs import CommandLine, checked
 from .messages import CommandError
@@ -66,8 +69,9 @@ def served_context(inputs: CommandLine, log: str = "") -> Context:
         if item.code == "layers-with-states" and options.model is None:
             raise CommandError(note_text(item))
     known: Document = {"model": "", **_start(inputs), **fields_of_job(job)}
-    names = (*OF_SERVER, *SERVED)
-    texts = {name: value for name in names if (value := getattr(options, name)) is not None}
+    names = (*OF_SERVER, *NUMBER_NAMES, *SERVED)
+    texts = machine_texts(inputs)
+    texts |= {name: value for name in names if (value := getattr(options, name)) is not None}
     changes = changes_of(texts.pop("changes", ""))
     state = State(**{**known, **texts, **changes, "engine_log": log})
     return Context(layout_for(layout, state), state)
@@ -79,11 +83,40 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     options = inputs.options
     known: Document = {"model": "", **_start(inputs)}
     known |= fields_of_job(job)
-    texts = {name: text for name in OPTIONS if (text := getattr(options, name)) is not None}
+    texts = machine_texts(inputs)
+    texts |= {name: text for name in OPTIONS if (text := getattr(options, name)) is not None}
     if "global_batch" in texts:
         known["micro_batches"] = ""
     changes = changes_of(texts.pop("changes", ""))
     return State(**{**known, **texts, **changes})
+
+
+def machine_texts(inputs: CommandLine) -> dict[str, str]:
+    """What --gpu and --machine say, by the fields of the page; single numbers stand over both.
+
+    Errors: LayoutError for a machine that there is not; CommandError for two machines at once.
+    """
+    options = inputs.options
+    gpu, path, cluster = options.gpu, options.machine, options.cluster
+    texts: dict[str, str] = {}
+    if path is not None:
+        row, texts = read_machine(inputs.text(path), path)
+        texts["cluster"] = row
+    named = [name for name, value in (("--gpu", gpu), ("--cluster", cluster)) if value is not None]
+    named += ["--machine"] if texts.get("cluster", OWN) != OWN else []
+    if len(named) > 1:
+        raise CommandError(f"{' and '.join(named)} each name a machine: give one of them")
+    if gpu is not None:
+        texts["cluster"] = machine_of(gpu, "gpu").id
+    return texts
+
+
+def machine_named(inputs: CommandLine) -> Machine:
+    """The machine of --cluster, --gpu or --machine, with single numbers over it."""
+    texts, options = machine_texts(inputs), inputs.options
+    names = ("cluster", "capacity", *NUMBER_NAMES)
+    texts |= {name: text for name in names if (text := getattr(options, name)) is not None}
+    return machine_of_state(State(**texts))
 
 
 def _start(inputs: CommandLine) -> Document:

@@ -27,6 +27,7 @@ from groups.layout import Job, Layout, world_of
 from groups.megatron import ORDER
 from groups.mesh import whole_number
 from training.clusters import CLUSTERS
+from training.described import NUMBER_NAMES
 from training.estimate.memory import Fit
 from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
@@ -298,6 +299,7 @@ OF_TRAINING = (
     *("micro_batch", "global_batch", "vpp", "schedule", "group_size"),
     *(name for name in inputs_of(Training) if FIELDS[name].of == "training"),
     *("spread", "account"),
+    *NUMBER_NAMES,
 )
 """Fields of the page about the training of a model."""
 
@@ -311,6 +313,7 @@ TRAINING = Parameters(
         "changes": CHANGES,
         **{RENAMED.get(name, name): parameter(name) for name in OF_TRAINING},
     },
+    late=NUMBER_NAMES,
 )
 
 

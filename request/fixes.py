@@ -9,6 +9,7 @@ from itertools import islice
 from groups import LayoutError, Mesh
 from groups.alternatives import MOST, divisors, with_working, works
 from training.estimate.memory import FITS, Fit, fit_of
+from training.machine import NUMBERS
 
 from .context import Context
 from .inputs import OF_GROUPS
@@ -20,9 +21,14 @@ Changes = Mapping[str, object]
 """Changes of fields of the state."""
 
 
+UNFIXED = {"server-has-no-step", *(code for code, _ in NUMBERS.values())}
+"""What no change mends: a request about a server, and a number of a machine that only its owner can
+tell."""
+
+
 def fixes_of(error: LayoutError, context: Context) -> list[Changes]:
     """The alternatives of a refusal that work on this page."""
-    if error.code == "server-has-no-step":  # the request is about a server
+    if error.code in UNFIXED:
         return []
 
     def attempt(changes: Changes) -> Fit:

@@ -23,9 +23,9 @@ from groups.inputs import Input, InputField, inputs_of
 from groups.layout import Job
 from groups.presets import PUBLISHED
 from groups.stages.holdings import MAX_BATCH
-from training.clusters import CLUSTERS
 from training.collectives.buckets import SCHEMES
 from training.collectives.operations import OPERATIONS
+from training.described import MACHINES, MachineNumbers, cluster_name
 from training.model import Model
 from training.models import MODELS
 from training.pipeline import SCHEDULES
@@ -94,7 +94,9 @@ class StepInputs:
             otherwise="llama3-8b, with ep qwen3-30b-a3b, with layers or experts one of so many",
         ),
     ] = ""
-    cluster: Annotated[str, Input("whose GPUs and links", choices=CLUSTERS)] = "dgx-h100"
+    cluster: Annotated[str, Input("whose GPUs and links", choices=MACHINES, check=cluster_name)] = (
+        "dgx-h100"
+    )
     capacity: Annotated[
         float | None,
         Input("memory of one GPU in GiB (2**30 bytes)", otherwise="the cluster's", stays=True),
@@ -337,8 +339,8 @@ class MovesInputs:
 
 
 class Field(NamedTuple):
-    """A row of the table. of: whose it is: "job", "model" and "training" are everybody's, "page" is
-    nobody's; else a view that alone asks for it."""
+    """A row of the table. of: whose it is: "job", "model", "training" and "machine" are
+    everybody's, "page" is nobody's; else a view that alone asks for it."""
 
     of: str
     row: InputField
@@ -388,6 +390,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("model", Model, ""),
     ("training", Training, ""),
     ("training", StepInputs, "cluster"),
+    ("machine", MachineNumbers, ""),
     ("training", Split, ""),
     ("training", StepInputs, ""),
     ("memory", MemoryInputs, ""),

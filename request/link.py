@@ -35,6 +35,7 @@ from urllib.parse import parse_qsl, quote
 from groups import LayoutError
 from groups.errors import nearest_names, quoted
 from groups.presets import PUBLISHED
+from training.clusters import machine_id
 
 from .errors import refusal
 from .inputs import FIELDS, STARTS
@@ -117,7 +118,7 @@ def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
     unknown = {
         link: text
         for link, text in parts.items()
-        if link in NAMES and len(text) <= LONGEST_VALUE and text.lower() not in NAMES[link]
+        if link in NAMES and len(text) <= LONGEST_VALUE and not _is_known(link, text)
     }
     known = {link: text for link, text in parts.items() if link not in unknown}
     refused = []
@@ -130,6 +131,15 @@ def as_far_as_known(query: object) -> tuple[State, list[LayoutError]]:
         fixes = ({name: choice} for choice in near)
         refused.append(refusal("unknown-name", name, *fixes, control=name, value=quoted(text)))
     return _state(known), refused
+
+
+MOST_FIELDS = 256
+"""Parts of a query: more than there are fields."""
+
+
+def _is_known(link: str, text: str) -> bool:
+    """Whether a field of a link may have this name; a machine goes by several."""
+    return text.lower() in NAMES[link] or (link == "cluster" and machine_id(text) in NAMES[link])
 
 
 def with_name(query: str, link: str, text: str) -> str:
@@ -149,7 +159,7 @@ def _parts(query: object) -> dict[str, str]:
         raise _bad(query)
     try:
         pairs = parse_qsl(
-            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=128
+            text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MOST_FIELDS
         )
     except ValueError:
         raise _bad(text) from None

@@ -18,7 +18,7 @@ from .link import from_query, from_values, link_of, parsed
 from .roles.edits import edited
 from .state import State
 
-OF_LAYOUT = (*fields_of("job", "model", "training"), "roles")
+OF_LAYOUT = (*fields_of("job", "model", "training", "machine"), "roles")
 
 
 @dataclass(frozen=True)

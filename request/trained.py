@@ -24,7 +24,8 @@ from groups.megatron.grids import GTP
 from groups.mesh import whole_number
 from groups.presets import SERVERS
 from groups.stages.holdings import MAX_BATCH
-from training.clusters import machine_of
+from training.described import NUMBER_NAMES, MachineNumbers, described, start_of
+from training.errors import is_amount
 from training.estimate import Estimate, Request, estimate_of, layer_time
 from training.estimate.answer import ROUNDS
 from training.estimate.memory import room_of
@@ -365,8 +366,15 @@ def cluster_of(state: State) -> str:
 
 
 def machine_of_state(state: State) -> Machine:
-    """The machines of a state. Errors: LayoutError about a number that a machine cannot have."""
-    return machine_of(cluster_of(state))
+    """The machines of a state: a row of the table, with the numbers that are typed over it.
+
+    Errors: LayoutError about a number that a machine cannot have.
+    """
+    start, capacity = start_of(cluster_of(state)), state.values["capacity"]
+    if capacity is None and all(state.values[name] in (None, "") for name in NUMBER_NAMES):
+        return start
+    typed = None if capacity is None else _gib(capacity, start)
+    return described(start, state.parsed(MachineNumbers), typed)
 
 
 class DealtOut(TypedDict, total=False):
@@ -408,11 +416,14 @@ def capacity_of(state: State) -> float:
 
     Errors: LayoutError for an unknown cluster, and for a bad number of GiB.
     """
-    cluster = machine_of_state(state)
-    value = state.values["capacity"]
-    if value is None:
-        return float(cluster.memory)
-    if isinstance(value, str) or not 0 < value <= 100_000:
-        of_cluster = {"capacity": round(cluster.memory / GIB, 2)}
-        raise refusal("not-a-capacity", "capacity", of_cluster, value=quoted(value))
-    return value * GIB
+    machine = machine_of_state(state)
+    machine.require("memory")
+    return machine.memory
+
+
+def _gib(value: object, start: Machine) -> float:
+    """GiB of a GPU. Errors: LayoutError for a value that is no number of GiB."""
+    if not is_amount(value, 100_000.0) or not value:
+        of_row = [{"capacity": round(start.memory / GIB, 2)}] if start.memory else []
+        raise refusal("not-a-capacity", "capacity", *of_row, value=quoted(value))
+    return float(value)  # type: ignore[arg-type]

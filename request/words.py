@@ -12,6 +12,7 @@ from descriptions import (
     CALLED,
     CONTROLS,
     CP_CHOICES,
+    MACHINE,
     MEMORY,
     PAGE,
     REFUSALS,
@@ -30,6 +31,7 @@ from groups import LayoutError
 from groups.frameworks import FRAMEWORKS, Framework
 from groups.inputs import SWITCH, number_in
 from training.clusters import CLUSTERS
+from training.described import OWN_NAME
 from training.machine import Machine
 from training.models import MODELS, PublishedModel
 from training.pipeline import SCHEDULES
@@ -136,6 +138,8 @@ def _translated(error: LayoutError, language: str) -> str:
     facts: Document = dict(error.facts)
     if "control" in facts:
         facts["control"] = control_label(str(facts["control"]), language)
+    if facts.get("machine") == OWN_NAME:
+        facts["machine"] = MACHINE["own_within"][language]
     if "of" in facts:
         facts["of"] = _NAMED.sub(lambda name: control_label(name[0], language), str(facts["of"]))
     if "minimum" in facts:

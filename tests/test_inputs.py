@@ -108,7 +108,7 @@ def test_an_input_comes_back_from_its_link(name):
     assert getattr(from_query(to_query(state)), name) == text
 
 
-@every("name", fields_of("job", "model", "training"))
+@every("name", fields_of("job", "model", "training", "machine"))
 def test_an_input_of_a_job_is_a_parameter_of_endpoints_with_its_words(name):
     parameters = {row.field: row for row in (*LAYOUT.rows.values(), *TRAINING.rows.values())}
     if name in OF_MODEL or name in UNASKED:
@@ -121,7 +121,7 @@ def test_an_input_of_a_job_is_a_parameter_of_endpoints_with_its_words(name):
     assert called in endpoint.__annotations__
 
 
-@every("name", fields_of("job", "model", "training"))
+@every("name", fields_of("job", "model", "training", "machine"))
 def test_an_input_of_a_job_is_an_option_of_the_command_line(name):
     guided = {one.name: one.help for section in guide().sections for one in section.options}
     options = {**guided, **{one.name: one.help for one in ways_to_train()}}

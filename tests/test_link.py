@@ -116,7 +116,7 @@ def test_what_a_view_asks_comes_back(name, value, language):
     assert answer(found) == answer(state)
 
 
-OWNERS = ("collectives", "pipeline", "model", "training", "memory", "traffic")
+OWNERS = ("collectives", "pipeline", "model", "training", "machine", "memory", "traffic")
 OF_VIEWS = [name for name in fields_of(*OWNERS) if FIELDS[name].link]
 INPUTS = [name for name in OF_VIEWS if not FIELDS[name].row.input.ticked]
 TICKED = {*OF_VIEWS} - {*INPUTS}
@@ -384,7 +384,7 @@ def test_a_published_layout_that_there_is_not_offers_the_nearest_and_keeps_the_r
 UNKNOWN_NAMES = {
     "model=llama3-8&tp=4": {"model": "llama3-8b"},
     "model=GPT 18.4B&tp=4": {"model": "gpt-18.4b"},
-    "cluster=dgx_h100&tp=4": {"cluster": "dgx-h100"},
+    "cluster=dgx-h10&tp=4": {"cluster": "dgx-h100"},
     "framework=megatronn&tp=4": {"framework": "megatron"},
     "show=pipelin&tp=4": {"view": "pipeline"},
     "v=1&show=pipelin&tp=4": {"view": "pipeline"},

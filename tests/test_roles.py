@@ -211,7 +211,7 @@ def test_published_plans_fit_with_the_options_of_their_sources_on_the_page_and_i
 def test_a_bad_text_is_refused_beside_roles_too(view):
     """Whatever the view is asked with, the page answers; the other roles have no say in it."""
     for name, field in FIELDS.items():
-        if field.of in (view, "training", "model"):
+        if field.of in (view, "training", "model", "machine"):
             found = answer(State(view=view, roles="rollout@0-15:vllm,tp=2", **{name: "x"}))
             assert found.picture or "refusal" in found.status, name
 

@@ -49,6 +49,7 @@ from training.sharding.words import ENGINES
 
 from .base import form
 from .base.html import button, tag, together
+from .machine import doubts_html, machine_inputs
 from .roles.bar import roles_inputs
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
@@ -110,6 +111,7 @@ def column_html(language: str) -> dict[str, Markup]:
         fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole),
         fold("order", *numbering, form.check("hybrid", start), *weights),
         fold("model", *_model(start)),
+        fold("machine", *machine_inputs(start)),
         fold("roles", *roles_inputs(start)),
     )
     above = together(_partly(language), _presets(language), *(_size(n, language) for n in sizes))
@@ -165,8 +167,7 @@ def _model(start: State) -> list[Markup]:
         form.choice("schedule", start, schedules, unsaid=say("by_vpp")),
         *number("group_size"),
         form.choice("engine", start, engines, unsaid=say("by_framework")),
-        *(training(name) for name in CHOSEN),
-        *number("capacity"),
+        *(training(name) for name in CHOSEN if name != "cluster"),
         form.check("account", start),
     ]
 
@@ -240,6 +241,7 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     return tag(
         "div",
         *rows,
+        doubts_html(state, language),
         class_="derived",
         data_world=world or "",
         data_stops=slider_stops(state, world),

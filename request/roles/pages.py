@@ -31,6 +31,7 @@ from groups.plan import Plan, Role
 from groups.presets import PUBLISHED
 
 from ..errors import refusal
+from ..inputs import fields_of
 from ..resolve import resolve
 from ..state import State
 from ..trained import published
@@ -345,7 +346,8 @@ def _member(role: RoleText, shown: RolePage, each: int) -> RolePage:
         count = shown.count
     settings = tuple(role.settings.items())
     page = shown.page
-    shared = (("cluster", page.cluster), ("capacity", page.capacity), ("lang", page.lang))
+    machine = ("cluster", "capacity", *fields_of("machine"))
+    shared = tuple((name, getattr(page, name)) for name in (*machine, "lang"))
     state = _page(settings, model, shared, count, each)
     return RolePage(role.name, state, first, gpus, role.kept)
 
