@@ -9,12 +9,13 @@ from descriptions import CONTROLS, MACHINE
 from groups import LayoutError
 from request.state import State
 from request.trained import cluster_of, machine_of_state
+from request.words import saying
 from training.clusters import CLUSTERS
 from training.described import OWN, doubts, start_of
 from training.machine import FABRICS
 
 from .base import form
-from .base.html import saying, tag, together
+from .base.html import tag, together
 
 FIVE = ("peak", "capacity", "hbm", "nvlink", "nic")
 """Numbers of a machine of one's own that decide nearly everything."""
