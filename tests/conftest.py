@@ -39,6 +39,21 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.set_threshold(100_000)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """All tests together use all processors, unless the command says how many workers; a few named
+    ones are done before workers would have started."""
+    is_whole = config.args == config.getini("testpaths")
+    if is_whole and getattr(config.option, "numprocesses", 0) is None:
+        config.option.numprocesses = len(os.sched_getaffinity(0)) if SCHEDULED else os.cpu_count()
+        if config.option.dist == "no":
+            config.option.dist = "worksteal"
+
+
+SCHEDULED = hasattr(os, "sched_getaffinity")
+"""Whether the system says on which processors this process may run."""
+
+
 def pytest_collection(session: pytest.Session) -> None:
     """Where everything is tested, each worker begins with other files, and finds the rest compiled.
 

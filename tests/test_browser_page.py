@@ -31,11 +31,12 @@ from seen import seen
 from descriptions import CONTROLS, DP_KINDS, JOB, LINKS, PAGE, SHELL, TYPES, VIEWS, kind_of
 from groups.frameworks import FRAMEWORKS
 from groups.presets import PRESETS, PUBLISHED
+from request.resolve import SIZES
 from request.state import State
 from request.words import sentence
 from views.all import ENDPOINTS
 from views.all import SECTIONS as PLACES
-from views.column import MENU, SIZES
+from views.column import MENU
 
 pytestmark = pytest.mark.browser
 
