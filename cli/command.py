@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from formats.documents import exports
 from formats.documents.check import check_document
-from formats.documents.exports import OWN_PREFIX, groups_by_name, meshes
+from formats.documents.exports import groups_by_name, meshes
 from formats.documents.tables import Table, cell
 from formats.values import Document
 from groups import __version__, budget
@@ -101,27 +101,14 @@ def _require_words(command: GuideCommand, inputs: CommandLine) -> None:
 
 
 def _groups(inputs: CommandLine) -> Iterator[str]:
-    layout = _with_names(inputs)
+    layout = inputs.layout()
     parts = {"json": exports.groups_json_parts, "csv": exports.groups_csv_parts}
     write = parts.get(inputs.format, exports.groups_text_parts)
     return write(layout, inputs.names, inputs.placement(layout))
 
 
-def _with_names(inputs: CommandLine) -> Layout:
-    """The layout, with a remark if the framework uses one of Megatron's names for other groups."""
-    layout = inputs.layout()
-    every = groups_by_name(layout)
-    for name in inputs.names or ():
-        namesake = every.get(OWN_PREFIX + name)
-        if name in every and namesake is not None and namesake.spread != every[name].spread:
-            framework = framework_name(layout.framework)
-            remark = f"{name} is Megatron's; what {framework} names so is {namesake.name}"
-            inputs.remarks.append(remark)
-    return layout
-
-
 def _ranks(inputs: CommandLine) -> Iterator[str]:
-    layout = _with_names(inputs)
+    layout = inputs.layout()
     placement = inputs.placement(layout)
     if inputs.format == "text":
         return _ranks_text(layout, inputs.names or (), placement)
@@ -181,7 +168,7 @@ def _rank(inputs: CommandLine) -> Table:
 
 
 def _audit(inputs: CommandLine) -> Table:
-    layout = _with_names(inputs)
+    layout = inputs.layout()
     domains = _domains(inputs, layout)
     placement = inputs.placement(layout)
     levels = {} if placement is None else placement.by_level()

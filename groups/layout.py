@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from typing import Annotated, ClassVar, Protocol, TypeVar
 
@@ -35,6 +36,9 @@ from .inputs import Input
 from .megatron.grids import ORDER
 from .mesh import MAX_RANKS, Mesh, too_many_ranks, whole_number
 from .notebook import RankPicture, picture_of
+
+OWN_PREFIX = "own."
+"""Prefix of a framework's own names of groups."""
 
 Ranks = TypeVar("Ranks", int, np.ndarray)
 
@@ -198,15 +202,30 @@ class Layout:
         """The framework that numbers the ranks and makes the groups."""
         return framework_of(self.job.framework)
 
+    @cached_property
+    def own(self) -> Mapping[str, Grouping]:
+        """The framework's own groups, with the prefix ``own.`` where names of Megatron's stand
+        beside them, which may mean others (fairscale's mp is tp, Megatron's is tp x pp)."""
+        if not self.made_by.has_prefix:
+            return {}
+        named = (replace(one, name=OWN_PREFIX + one.name) for one in own_groupings(self))
+        return {grouping.name: grouping for grouping in named}
+
     def kind(self, name: str) -> Grouping | None:
-        """The grouping with this name, or the one that corresponds to this Megatron axis; None if
-        there is none.
+        """The grouping with this name, or the one that corresponds to this Megatron axis, or the
+        framework's own; None if there is none.
 
         >>> server = Job(tp=4, cp=2, framework="vllm").layout()
         >>> server.kind("cp").name, server.kind("edp")
         ('pcp', None)
+        >>> small = Job(tp=2, cp=2, framework="picotron").layout()
+        >>> small.kind("pp_dp").name, small.kind("own.cp_dp").size, small.kind("embd")
+        ('own.pp_dp', 4, None)
         """
-        return self.every.get(name) or self.roles.get(name)
+        found = self.every.get(name)
+        if found is None and name in (*MAIN, *EXPERTS_MAIN):
+            found = self.roles.get(name)
+        return found or self.own.get(name) or self.own.get(OWN_PREFIX + name)
 
     @property
     def main(self) -> list[Grouping]:

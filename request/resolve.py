@@ -11,7 +11,7 @@ from groups.alternatives import with_working
 from groups.errors import quoted
 from groups.frameworks import framework_or_first
 from groups.grouping import Grouping
-from groups.layout import Job, Layout, framework_name, own_groupings
+from groups.layout import OWN_PREFIX, Job, Layout, framework_name, own_groupings
 from groups.mesh import whole_number
 from groups.presets import PUBLISHED
 
@@ -152,14 +152,10 @@ def visible_groups(layout: Layout, shown: ShownInputs) -> tuple[Grouping, ...]:
         if layout.kind(name) is None:
             raise _no_such_group(layout, name, more)
     native = own_groupings(layout) if shown.group_type == "framework" else []
-    own_names = {grouping.name for grouping in native}
-    taken = [name for name in more if name in own_names and layout.kind(name) not in native]
-    if taken:
-        others = {"more": tuple(name for name in more if name not in taken)}
-        facts = {"name": taken[0], "framework": framework_name(layout.framework)}
-        raise refusal("name-taken", "more", others, {"group_type": "chosen"}, **facts)
-    named = (layout.kind(name) for name in names)
-    visible = tuple(dict.fromkeys((*native, *main, *filter(None, named))))
+    drawn = {OWN_PREFIX + grouping.name for grouping in native}
+    named = [grouping for grouping in map(layout.kind, names) if grouping is not None]
+    others = (grouping for grouping in named if grouping.name not in drawn)
+    visible = tuple(dict.fromkeys((*native, *main, *others)))
     if not visible:
         raise refusal("no-groups-chosen", "more", {"group_type": "dp+tp+pp"})
     return visible

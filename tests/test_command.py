@@ -184,14 +184,14 @@ def test_a_framework_s_own_names_need_no_prefix_where_megatron_has_none():
     assert lines[-1] == "own.pipe group 15: [15]"
 
 
-def test_a_name_that_means_other_groups_to_the_framework_gets_a_remark_beside_the_answer():
-    answer = ask("--framework fairscale --tp 2 --pp 2 mp")
-    assert answer.status == 0
-    assert answer.lines[0] == "mp group 0: [0, 1, 2, 3]"
-    assert answer.err.endswith(
-        "mp is Megatron's; what fairscale model parallel names so is own.mp\n"
-    )
-    assert answered("--framework fairscale --tp 2 --pp 2 own.mp").lines[0].endswith("[0, 1]")
+def test_a_name_means_the_group_that_the_framework_makes():
+    """Fairscale's mp is tp; Megatron's, of tp and pp, it does not make."""
+    for name in ("mp", "own.mp"):
+        answer = ask(f"--framework fairscale --tp 2 --pp 2 {name}")
+        assert (answer.status, answer.lines[0]) == (0, "own.mp group 0: [0, 1]")
+    refused = ask("--framework picotron embd")
+    assert refused.status == 2
+    assert "this layout makes no group 'embd'" in refused.err
 
 
 # -- the other commands --------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from seen import seen
 from descriptions import PAGE
 from groups import rank_groups
 from groups.frameworks import FRAMEWORKS, OWN
-from groups.layout import own_groupings
+from groups.layout import Job, own_groupings
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
 from request.resolve import from_preset
@@ -23,7 +23,7 @@ from request.state import State
 from request.trained import fields_of_preset
 from request.words import sentence
 from views.base.html import unparted
-from views.base.names import megatrons_name
+from views.base.names import kind_text, megatrons_name
 from views.page import answer
 from views.parts.shown import by_grid
 
@@ -271,10 +271,11 @@ def test_an_option_of_megatrons_is_not_ignored_in_another_framework(changes):
 
 
 def test_a_name_stands_for_one_group():
-    """Fairscale's mp is tp, Megatron's is tp-pp."""
-    refusal = refusal_of(State(framework="fairscale", group_type="framework", more=("mp",)))
-    assert refusal.code == "name-taken"
-    assert refusal.alternatives
+    """Fairscale's mp is tp; Megatron's, of tp and pp, it does not make."""
+    state = State(framework="fairscale", tp=2, pp=2, group_type="framework")
+    for more in ("mp", "own.mp"):  # drawn already
+        assert answer(replace(state, more=more)).picture == answer(state).picture
+    assert seen(replace(state, group_type="chosen", more="mp")).shown[0].size == 2
 
 
 @every(
@@ -324,3 +325,61 @@ def test_of_two_axes_of_one_rank_one_is_dp():
     layout = seen(State(nodes=1, tp=8, pp=1, framework="torchtitan"))
     own = {one.name: megatrons_name(layout, one) for one in own_groupings(layout)}
     assert (own["dp_shard"], own["dp_replicate"]) == ("dp", "")
+
+
+# -- a framework's own groups, beside Megatron's names ---------------------------------------------
+
+PREFIXED = [name for name, one in FRAMEWORKS.items() if one.has_prefix]
+
+
+def own_names(framework):
+    sizes = {"pp": 16} if framework == "gpipe" else {}
+    state = State(nodes=2, framework=framework, **({"pp": 1, "tp": 1, "cp": 1} | sizes))
+    return state, [*seen(state).own]
+
+
+@every("language", ["en", "zh"])
+@every("framework", PREFIXED)
+def test_a_group_of_a_frameworks_own_is_drawn_and_described_by_its_name(framework, language):
+    state, names = own_names(framework)
+    assert names
+    for name in names:
+        shown = answer(replace(state, group_type="chosen", more=name, lang=language))
+        assert not shown.status
+        (panel,) = select(shown.picture, f'[data-kind="{name}"]')[:1] or [None]
+        layout = seen(state)
+        if layout.own[name].size > 1:
+            assert panel is not None
+        text = kind_text(layout, layout.own[name], language)
+        assert text.title.startswith(name.removeprefix("own.")) or language == "zh"
+        assert name.removeprefix("own.") in text.title
+        assert "{" not in text.title + text.lead + text.body
+        is_chinese = any("\u4e00" <= letter <= "\u9fff" for letter in text.body)
+        assert is_chinese == (language == "zh")
+
+
+def test_a_framework_lists_the_groups_that_it_makes_and_no_others():
+    """The names of Megatron's in the order of its table: axes, then what the framework joins."""
+    axes, experts = {"tp", "cp", "dp", "pp"}, {"etp", "ep", "edp"}
+    joined = {
+        "torchtitan": {"dp-cp"},  # loss
+        "picotron": {"dp-cp"},  # cp_dp
+        "llama3": set(),
+        "deepspeed": {"mp"},  # ds_model
+        "megatron-deepspeed": {"mp", "embd"},
+        "nanotron": {"mp", "tp-cp"},
+        "nanotron-moe": set(),
+        "horovod": set(),
+    }
+    for framework, names in joined.items():
+        layout = Job(nodes=2, framework=framework).layout()
+        has = axes | names | (experts if layout.expert is not None else set())
+        assert {*layout.every} == has, framework
+        assert {*layout.roles} >= {"mp", "dp-cp", "embd"}  # what numbers are computed of
+
+
+def test_a_group_that_a_framework_does_not_make_is_refused_by_name():
+    error = refusal_of(State(framework="picotron", more="embd"))
+    assert (error.code, error.facts["name"]) == ("no-such-group", "embd")
+    picture = answer(State(framework="picotron", cp=2, more="cp_dp,own.pp_dp")).picture
+    assert {"own.cp_dp", "own.pp_dp"} <= {*panels(picture)}

@@ -19,7 +19,6 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from itertools import chain, islice
 
 import numpy as np
@@ -28,7 +27,7 @@ from groups.audit import spans_of
 from groups.budget import spend
 from groups.errors import LayoutError, in_any_case, quoted
 from groups.grouping import Grouping
-from groups.layout import Layout, framework_name, job_fields, own_groupings
+from groups.layout import OWN_PREFIX, Layout, framework_name, job_fields
 from groups.megatron.parallel_state import family
 from groups.mesh import Mesh
 from groups.placement import Placement
@@ -38,9 +37,6 @@ from ..errors import refusal
 GROUPS = "parallel-groups"
 RANKS = "parallel-ranks"
 VERSION = 1
-
-OWN_PREFIX = "own."
-"""Prefix of a framework's own names of groups."""
 
 BLOCK = 4096
 """Lines that are written in one part."""
@@ -68,10 +64,7 @@ def groups_by_name(layout: Layout, names: Names = None) -> dict[str, Grouping]:
 
     Errors: LayoutError for a name that the job has no groups of, with the nearest names.
     """
-    every = dict(layout.every)
-    if layout.made_by.has_prefix:
-        for grouping in own_groupings(layout):
-            every[OWN_PREFIX + grouping.name] = replace(grouping, name=OWN_PREFIX + grouping.name)
+    every = {**layout.every, **layout.own}
     if names is None:
         return every
     groupings = {}
@@ -104,9 +97,8 @@ def meshes(layout: Layout) -> dict[str, Mesh]:
     by_name = {"dense": layout.mesh}
     if layout.expert is not None:
         by_name["expert"] = layout.expert
-    if layout.made_by.has_prefix:
-        of_axes = dict.fromkeys(grouping.mesh for grouping in own_groupings(layout))
-        by_name |= dict(zip(("own", "own-expert"), of_axes))
+    of_axes = dict.fromkeys(grouping.mesh for grouping in layout.own.values())
+    by_name |= dict(zip(("own", "own-expert"), of_axes))
     for name, group in (("gathers", "dp-cp-ag"), ("gathers-expert", "edp-ag")):
         if group in layout.every and layout.every[group].mesh not in by_name.values():
             by_name[name] = layout.every[group].mesh  # of another order than the job's

@@ -17,14 +17,18 @@ from .megatron import with_experts
 from .sizes import JobSizes
 
 
+REPLICAS = ("intra-dp-cp", "inter-edp")
+"""Megatron's names of the groups inside one copy of the states, and between copies."""
+
+
 @dataclass(frozen=True)
 class AxesRules(Framework):
     """A framework that makes the groups of its axes, and those that join several of them.
 
     >>> from groups.frameworks import FRAMEWORKS
     >>> made = FRAMEWORKS["picotron"].make(JobSizes(tp=2, cp=2, pp=2), 16)
-    >>> str(made.mesh), "embd" in made.roles
-    ('tp2-cp2-pp2-dp2', True)
+    >>> str(made.mesh), [*made.groups], "embd" in made.roles
+    ('tp2-cp2-pp2-dp2', ['tp', 'cp', 'dp', 'dp-cp', 'pp'], True)
     """
 
     def make(self, job: JobSizes, world: int) -> Made:
@@ -33,8 +37,10 @@ class AxesRules(Framework):
         self._require_axes({name: getattr(job, name) for name in ("tp", "cp", "pp", "ep")}, world)
         self.require_options(job)
         roles = self._roles_of(job, world)
+        made = self.made | {*REPLICAS}
+        groups = {name: grouping for name, grouping in roles.items() if name in made}
         expert = roles["ep"].mesh if "ep" in roles else None
-        return Made(roles["tp"].mesh, expert, roles, roles)
+        return Made(roles["tp"].mesh, expert, groups, roles)
 
     def _roles_of(self, job: JobSizes, world: int) -> dict[str, Grouping]:
         if not self.expert_axes:
@@ -59,7 +65,7 @@ class AxesRules(Framework):
         mesh = self._own_mesh("dense", dense, job)
         cut = [own.name for own in self.axes if own.axis in ("cp", "dp")]
         inside = "-".join(name for name in cut if name != self.replicates)
-        kinds = {"intra-dp-cp": inside, "inter-edp": self.replicates}
+        kinds = dict(zip(REPLICAS, (inside, self.replicates)))
         return {name: Grouping(name, mesh, kind) for name, kind in kinds.items()}
 
     @property

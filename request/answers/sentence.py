@@ -31,7 +31,7 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
     names = [("tp", "tp"), ("gtp", "gtp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
     if layout.has_experts:
         names.insert(3, ("ep", "ep"))
-    roles = [(role, layout.every[name]) for role, name in names if name in layout.every]
+    roles = [(role, layout.roles[name]) for role, name in names if name in layout.roles]
     return [(role, grouping) for role, grouping in roles if grouping.size > 1]
 
 

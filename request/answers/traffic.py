@@ -79,7 +79,7 @@ def rows_of(layout: Layout, trained: Trained) -> list[Traffic]:
         trained.model,
         trained.split,
         trained.training,
-        layout.every,
+        layout.roles,
         trained.cluster,
         layout.gpus_per_node,
         trained.cp_algorithm,

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from descriptions import OWN_GROUPS, PAGE, SERVER, SERVER_GROUPS, kind_of
 from groups.grouping import Grouping
-from groups.layout import Layout
+from groups.layout import OWN_PREFIX, Layout
 from groups.megatron.parallel_state import FAMILIES, family
 from request.context import Context
 from request.resolve import main_groupings
@@ -36,6 +36,7 @@ def kind_text(layout: Layout, grouping: Grouping, language: str) -> KindText:
         return KindText(text.title[language], sentence, sentence)
     is_own = layout.every.get(name) != grouping
     same = megatrons_name(layout, grouping) if is_own else name
+    name = name.removeprefix(OWN_PREFIX)
     facts = {"framework": layout.made_by.name} if is_own else {}
     facts |= {"name": name, "axes": " × ".join(grouping.axes), "same": same}
     if not same:
@@ -65,8 +66,8 @@ def megatrons_name(layout: Layout, grouping: Grouping) -> str:
     played = (plays[name] for name in grouping.axes if plays[name] != "dp" or name == data)
     roles = {renamed.get(role, role) for role in played}
     for name, row in FAMILIES.items():
-        is_one = row.kind and name in layout.every and {*row.kind.split("-")} == roles
-        if is_one and layout.every[name].spread == grouping.spread:
+        is_one = row.kind and name in layout.roles and {*row.kind.split("-")} == roles
+        if is_one and layout.roles[name].spread == grouping.spread:
             return name
     return ""
 

@@ -122,8 +122,8 @@ def _timeline(
     """What is sent, in how many messages, and how much of it is exposed; and its picture."""
     layout, language = context.layout, context.language
     say = saying(PAGE, language)
-    kind = "dp-cp" if "dp-cp" in layout.every else "dp"
-    ranks = ranks_of(layout.every[kind], 0) if kind in layout.every else np.array([0])
+    kind = "dp-cp" if "dp-cp" in layout.roles else "dp"
+    ranks = ranks_of(layout.roles[kind], 0) if kind in layout.roles else np.array([0])
     model = BucketModel(
         layers=int(numbers["bucket_layers"]),
         tensors=tensors,

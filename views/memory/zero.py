@@ -66,8 +66,8 @@ LETTERS = ("W", "G", "O")
 
 def sharing_group(layout: Layout, instances: int) -> Grouping:
     """The group whose ranks share the states of dense parameters."""
-    name = "intra-dp-cp" if instances > 1 and "intra-dp-cp" in layout.every else "dp-cp"
-    return layout.every[name]
+    name = "intra-dp-cp" if instances > 1 and "intra-dp-cp" in layout.roles else "dp-cp"
+    return layout.roles[name]
 
 
 def sharing_ranks(context: Context) -> tuple[int, tuple[int, ...]]:
@@ -121,9 +121,9 @@ def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]
             share=millions(stage.parameters.dense / dense),
         )
     ]
-    if stage.parameters.experts and "edp" in layout.every:
-        name = "intra-edp" if "intra-edp" in layout.every else "edp"
-        members = layout.every[name].members(rank).tolist()
+    if stage.parameters.experts and "edp" in layout.roles:
+        name = "intra-edp" if "intra-edp" in layout.roles else "edp"
+        members = layout.roles[name].members(rank).tolist()
         sentences.append(
             say(
                 "zero_experts",

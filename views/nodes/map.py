@@ -66,7 +66,7 @@ class Sent:
         size = trained.cluster.domain_of(layout.gpus_per_node)
         groupings, across = {}, {}
         for kind in dict.fromkeys(row.kind for row in sorted(rows, key=lambda row: -row.total)):
-            grouping = carrier(layout.every, kind)
+            grouping = carrier(layout.roles, kind)
             if grouping is not None:
                 name = _plain_name(kind, layout)
                 groupings[name] = grouping

@@ -196,7 +196,7 @@ def _panels(compared: Comparison) -> Markup:
 
 def _scenes(compared: Comparison, move: Move) -> list[tuple[str, scene.Panel]]:
     gpus = compared.layout.gpus_per_node
-    return [(title, scene.panel(side.every[move.name], gpus)) for title, side in compared.sides]
+    return [(title, scene.panel(side.roles[move.name], gpus)) for title, side in compared.sides]
 
 
 def _overviews(compared: Comparison) -> Markup:

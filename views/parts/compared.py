@@ -43,6 +43,7 @@ def other_layout(context: Context, versus: str) -> Layout:
         changes["framework"]
     ).speaks_megatron:  # without a grid of experts etp says nothing
         changes["etp"] = "" if expert is None else str(expert.size("etp"))
+    changes |= {"group_type": "auto", "more": ""}  # the names may be this framework's own
     try:
         return resolve(replace(context.state, **changes))
     except LayoutError as error:
@@ -61,8 +62,8 @@ def _first_that_works(context: Context) -> Layout:
             other = other_layout(context, order)
         except LayoutError:
             continue
-        every = context.layout.every
-        if any(other.every[name].spread != grouping.spread for name, grouping in every.items()):
+        every = context.layout.roles
+        if any(other.roles[name].spread != grouping.spread for name, grouping in every.items()):
             break
     return other
 
@@ -83,11 +84,11 @@ class Comparison(Context):
     def after(self) -> dict[str, Grouping]:
         """The visible groups that the other order has too: those with Megatron's names."""
         names = (megatrons_kind(self.layout, grouping) for grouping in self.visible)
-        return {name: self.layout.every[name] for name in names if name}
+        return {name: self.layout.roles[name] for name in names if name}
 
     @cached_property
     def before(self) -> list[Grouping]:
-        return [self.other.every[name] for name in self.after if name in self.other.every]
+        return [self.other.roles[name] for name in self.after if name in self.other.roles]
 
     @cached_property
     def spec(self) -> PictureSpec:
@@ -111,7 +112,7 @@ class Comparison(Context):
 
     @cached_property
     def moves(self) -> list[Move]:
-        return moves(self.other.every, self.after, self.layout.gpus_per_node)
+        return moves(self.other.roles, self.after, self.layout.gpus_per_node)
 
     @cached_property
     def sides(self) -> tuple[tuple[str, Layout], tuple[str, Layout]]:

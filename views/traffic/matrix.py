@@ -86,7 +86,7 @@ def part_of(context: Context, rows: Sequence[Traffic]) -> str:
 
 def _clearest(context: Context, rows: Sequence[Traffic]) -> str:
     layout = context.layout
-    job = (layout.every, layout.mesh, layout.gpus_per_node, context.rank)
+    job = (layout.roles, layout.mesh, layout.gpus_per_node, context.rank)
     return clearest(rows, *job, CELLS)
 
 
@@ -141,7 +141,7 @@ def _flows(
     """Bytes by kind, of all kinds, and their picture."""
     layout = context.layout
     ranks = _ranks(context, part)
-    flows = matrix(rows, layout.every, layout.mesh, layout.gpus_per_node, ranks)
+    flows = matrix(rows, layout.roles, layout.mesh, layout.gpus_per_node, ranks)
     total = flows.total
     per, firsts = flows.ranks_per_cell, flows.firsts
     return flows, total, matrix_picture(total, per, layout.gpus_per_node, firsts)
