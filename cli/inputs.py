@@ -44,7 +44,7 @@ SIZES = (
     *("dp", "dcp", "moe_dp"),
 )
 
-_EITHER = {"framework": "order", "order": "order", "preset": "args", "args": "args"}
+_EITHER = ("preset", "args")
 """Options that exclude each other."""
 
 _OTHERWISE: dict[str, Document] = {
@@ -76,7 +76,7 @@ def options_parser(argv: Sequence[str], command: str = "") -> argparse.ArgumentP
     parser.color = False  # type: ignore[attr-defined]  # Pythons from 3.14 on colour their help
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
     more = [*ways_to_train()] if asks_for_more(argv) else []
-    either: dict[str, argparse._MutuallyExclusiveGroup] = {}
+    either: argparse._MutuallyExclusiveGroup | None = None
     for section in guide().sections:
         group = parser.add_argument_group(section.title)
         every = (*section.options, *(more if section.trains else ()))
@@ -84,8 +84,7 @@ def options_parser(argv: Sequence[str], command: str = "") -> argparse.ArgumentP
             rules = _OTHERWISE.get(one.name) or {"metavar": one.value}
             place: argparse._ActionsContainer = group
             if one.name in _EITHER:
-                one_of = _EITHER[one.name]
-                place = either[one_of] = either.get(one_of) or group.add_mutually_exclusive_group()
+                place = either = either or group.add_mutually_exclusive_group()
             place.add_argument(option(one.name), help=one.help, **rules)
     group.add_argument("-h", "--help", action="help", help="this text")
     if not command:
@@ -209,7 +208,7 @@ class CommandLine:
         if "levels" in fields:
             fields["levels"] = tuple(map(number_of, re.split("[x,]", fields["levels"])))
         if "order" in fields:
-            fields["framework"] = OWN
+            fields["framework"] = self._orders(fields["order"], fields.get("framework", OWN))
         has_count = any(name in fields for name in COUNTS)
         values, model = self._start([*fields, *(("nodes",) if has_count else ())])
         named = {**values, **fields}.get("framework", Job.framework)
@@ -220,6 +219,22 @@ class CommandLine:
         values |= {**fields, "framework": framework.id}
         job = Job(**values)
         return (with_counts(job, counts, fields) if counts else job), model
+
+    def _orders(self, order: str, name: str) -> str:
+        """The framework of an order, which may be the one that is named beside it: where that has
+        this order itself. Else Megatron's groups are those of the order, and a remark says so.
+
+        Errors: LayoutError for an unknown framework.
+        """
+        if name == OWN:
+            return OWN
+        framework = FRAMEWORKS[_choice("framework", name, FRAMEWORKS)]
+        axes = [axis for axis in order.lower().split("-") if axis != "ep"]
+        if axes == [axis for axis in framework.order.split("-") if axis != "ep"]:
+            return framework.id
+        said = f"{framework.name} numbers its ranks {framework.order}"
+        self.remarks.append(f"{said}: in the order {order} the groups are Megatron's")
+        return OWN
 
     def _start(self, settled: Collection[str]) -> tuple[Document, Document]:
         """Values of a job and of its model; sizes that are ``settled`` already may be missing."""

@@ -194,6 +194,21 @@ def test_a_name_means_the_group_that_the_framework_makes():
     assert "this layout makes no group 'embd'" in refused.err
 
 
+def test_an_order_beside_a_framework_counts_and_is_remarked_on_where_it_is_another():
+    own = ask("--order TP-CP-PP-DP --framework picotron --tp 2 cp_dp")
+    assert (own.status, own.lines) == (0, answered("--framework picotron --tp 2 cp_dp").lines)
+    assert own.err == ""
+    other = ask("--order tp-dp-pp-cp --framework picotron --tp 2 --pp 2 pp")
+    assert (other.status, other.lines) == (
+        0,
+        answered("--order tp-dp-pp-cp --tp 2 --pp 2 pp").lines,
+    )
+    remark = (
+        "picotron numbers its ranks tp-cp-pp-dp: in the order tp-dp-pp-cp the groups are Megatron's"
+    )
+    assert remark in other.err
+
+
 # -- the other commands --------------------------------------------------------------------------
 
 
@@ -523,7 +538,7 @@ REFUSED = {
     "--t 2": "unrecognized arguments",
     "--tp": "expected one argument",
     "--format xml": "invalid choice: 'xml'",
-    "--framework llama3 --order tp-dp": "not allowed with argument --framework",
+    "--framework llama --order tp-dp": "'llama' is no framework",
     "--preset bloom-176b --args -": "not allowed with argument --preset",
 }
 
