@@ -18,13 +18,17 @@ from groups.frameworks import FRAMEWORKS, OWN
 from groups.layout import Job, own_groupings
 from groups.megatron.parallel_state import process_groups
 from groups.presets import PRESETS
+from request.context import Context
 from request.resolve import from_preset
 from request.state import State
 from request.trained import fields_of_preset
 from request.words import sentence
 from views.base.html import unparted
 from views.base.names import kind_text, megatrons_name
+from views.groups import view as groups_view
 from views.page import answer
+from views.parts.framed import framed
+from views.parts.job import hero_html, spec_of
 from views.parts.shown import by_grid
 
 VIEWS = ("groups", "nodes", "orders", "ranks")
@@ -383,3 +387,38 @@ def test_a_group_that_a_framework_does_not_make_is_refused_by_name():
     assert (error.code, error.facts["name"]) == ("no-such-group", "embd")
     picture = answer(State(framework="picotron", cp=2, more="cp_dp,own.pp_dp")).picture
     assert {"own.cp_dp", "own.pp_dp"} <= {*panels(picture)}
+
+
+# -- painted once ----------------------------------------------------------------------------------
+
+
+def test_the_picture_shows_nothing_but_what_it_is_remembered_by():
+    """Every other field of a state, set to something else, leaves it as it was painted anew."""
+    changes = {"model": "llama3-8b", "layers": "32", "global_batch": "512", "zero": "3"}
+    states = [State(), State(**changes), State(nodes=16, tp=4, ep=2, more="embd", rank="9")]
+    states += [State(framework="vllm", model="llama3-8b", tp=4), State(framework="llama3", cp=2)]
+    states += [State(preset=name, **vars_of(name)) for name in ("bloom-176b", "deepseek-v3")]
+    for state, language in itertools.product(states, ("en", "zh")):
+        context = Context.of(replace(state, lang=language))
+        spec = spec_of(context)
+        hero = hero_html(spec, groups_view._on_nodes(spec))
+        parts = (
+            groups_view._strip(context),
+            groups_view._kinds(spec),
+            groups_view._about(context),
+        )
+        assert groups_view.groups_html(context) == framed(spec, "groups", hero, *parts)
+
+
+def vars_of(preset):
+    state = replace(from_preset(preset), **fields_of_preset(preset))
+    return {name: value for name, value in vars(state).items() if name != "preset"}
+
+
+def test_a_step_of_the_batch_paints_nothing_anew():
+    painted = groups_view._painted.cache_info()
+    answer(State(nodes=3, tp=2, pp=3, global_batch="768"))
+    first = groups_view._painted.cache_info()
+    assert first.misses == painted.misses + 1
+    answer(State(nodes=3, tp=2, pp=3, global_batch="1536"))
+    assert groups_view._painted.cache_info()[:2] == (first.hits + 1, first.misses)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from markupsafe import Markup
 
@@ -16,10 +18,13 @@ from descriptions import (
     joined,
 )
 from groups.grouping import Grouping
-from groups.layout import Layout
+from groups.inputs import inputs_of
+from groups.layout import Job, Layout
 from render.scenes import groups as scene
 from render.svg import groups as svg
 from request.context import Context
+from request.inputs import ShownInputs
+from request.state import State
 from request.units import ranks_text
 
 from ..base.html import (
@@ -41,10 +46,21 @@ from .details import details_html, node_spans
 
 
 def groups_html(context: Context) -> Markup:
-    """The picture of the job and of each visible group, and how to read them."""
-    spec, about = spec_of(context), _about(context)
+    """The picture of the job and of each visible group, and how to read them.
+
+    It is painted once for all states that show the same: of the model it says the layers of each
+    stage, of a training nothing. A slider of the batch paints nothing anew.
+    """
+    names = (*inputs_of(Job), *inputs_of(ShownInputs), "rank", "lang")
+    shown = State(**{name: getattr(context.state, name) for name in names})
+    return _painted(context.layout, shown, spec_of(context).layers)
+
+
+@lru_cache(maxsize=16)
+def _painted(layout: Layout, shown: State, layers: tuple[str, ...]) -> Markup:
+    spec = PictureSpec(layout, shown, layers)
     hero = hero_html(spec, _on_nodes(spec))
-    return framed(spec, "groups", hero, _strip(context), _kinds(spec), about)
+    return framed(spec, "groups", hero, _strip(spec), _kinds(spec), _about(spec))
 
 
 def _strip(context: Context) -> Markup:
