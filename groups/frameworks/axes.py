@@ -16,7 +16,6 @@ from .framework import EXPERTS_MAIN, MAIN, Framework, Made
 from .megatron import with_experts
 from .sizes import JobSizes
 
-
 REPLICAS = ("intra-dp-cp", "inter-edp")
 """Megatron's names of the groups inside one copy of the states, and between copies."""
 
