@@ -23,7 +23,7 @@ from groups import LayoutError, fit
 from groups.budget import spend
 from request.words import sentence
 from views.page import draw
-from views.server.lanes import LIGHT, WAITING, Lanes, answering, heading
+from views.server.lanes import LIGHT, USUAL, WAITING, Lanes, Turns, answering, heading
 from views.server.worker import MOST_MORE, Worker, too_much_memory
 
 ROOT = Path(__file__).parent.parent
@@ -155,6 +155,57 @@ def test_too_many_heavy_requests_are_told_busy_while_light_ones_pass():
     busy = [one for one in found if isinstance(one, LayoutError)]
     assert {one.code for one in busy} == {"busy"}
     assert (len(busy), found.count("elsewhere")) == (3, WAITING + 1)
+
+
+def test_who_would_wait_too_long_is_told_at_once_for_how_long():
+    async def crowd() -> tuple[list[object], int]:
+        turns, done = Turns(longest=2.5 * USUAL), []
+
+        async def one(number: int) -> int:
+            async with turns.turn():
+                await asyncio.sleep(0)
+                done.append(number)
+            return number
+
+        found = await asyncio.gather(*map(one, range(6)), return_exceptions=True)
+        assert turns.wait == 0
+        return found, len(done)
+
+    found, done = run(crowd())
+    assert (found[:3], done) == ([0, 1, 2], 3)
+    assert {(one.code, one.facts["seconds"]) for one in found[3:]} == {("busy", 3 * USUAL)}
+    assert "6 秒" in sentence(found[3], "zh")
+
+
+def test_what_a_refusal_of_the_worker_was_about_is_let_go():
+    class Refusing(_Elsewhere):
+        def ask(self, work, values, named):
+            raise LayoutError("too-much-memory", f"no {values}")
+
+    sent = np.zeros(10)
+    kept, lanes = weakref.ref(sent), Lanes(Refusing())
+    gc.disable()
+    try:
+        assert "refused" in run(answering(len, lanes, heavy=True)(sent))
+        del sent
+        assert kept() is None
+    finally:
+        gc.enable()
+
+
+def test_half_a_question_in_the_pipes_reaches_nobody_else(worker):
+    """Where the memory ends while a question is written, the rest of it was the next one's."""
+
+    class Torn:
+        def __reduce__(self):
+            raise MemoryError
+
+    lanes = Lanes(worker)
+    assert run(lanes.run(divmod, 7, 2, heavy=True)) == (3, 1)
+    with pytest.raises(MemoryError):
+        run(lanes.run(len, ["x" * 100_000, Torn()], heavy=True))
+    assert worker.process is None
+    assert run(lanes.run(divmod, 9, 2, heavy=True)) == (4, 1)
 
 
 def test_a_worker_that_dies_is_told_in_words_and_replaced(worker, monkeypatch):

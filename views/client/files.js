@@ -11,6 +11,11 @@ function tellFiles(name, text) {
   if (line) line.querySelector('strong').textContent = text ?? JSON.parse(line.dataset.said)[name];
 }
 
+// For how long others are read first, as the server expects; too many of them at once: ten seconds.
+function tellBusy(seconds) {
+  tellFiles('busy', JSON.parse(filesLine().dataset.said).busy.replace('{seconds}', seconds));
+}
+
 async function sendFiles(files) {
   const list = [...files];
   if (!list.length) return;
@@ -22,9 +27,9 @@ async function sendFiles(files) {
   const head = { lang: state.lang, view, job, files: list.map((file) => [file.webkitRelativePath || file.name, file.size]) };
   const body = new Blob([JSON.stringify(head), '\n', ...list]);
   const { answer, status } = await post('evidence', body);
-  if (isBusy(status)) return tellFiles('busy');
+  if (isBusy(status)) return tellBusy(10);
   if (!answer) return tellFiles({ 413: 'large', 408: 'slow' }[status] ?? 'failed');
-  if (answer.busy) return tellFiles('busy');
+  if (answer.busy) return tellBusy(answer.busy);
   if (answer.digest) say('set', { [kept]: answer.digest, [box]: '', view });
   tellFiles(answer.digest ? '' : 'failed', answer.digest ? '' : answer.refused);
 }

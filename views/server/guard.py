@@ -7,7 +7,6 @@ with a traceback in the log.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import inspect
 import json
@@ -27,7 +26,9 @@ from starlette.types import Message, Receive, Scope, Send
 from formats.values import Document, Facts
 
 from .bodies import LARGEST_BODY, LARGEST_EVIDENCE, Bodies, RefusedError
+from .lanes import BusyError, Turns
 from .unread import LONGEST_UNREAD
+from .worker import LONGEST
 
 LOG = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Guard:
         self.app = app
         self._head = head
         self._bodies = Bodies()
-        self._turn = asyncio.Lock()
+        self._turns = Turns(longest=LONGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,10 +164,14 @@ class Guard:
         await picture({"type": "http"}, _nothing, answer.send)
 
     async def _files(self, blocks: Any, body: bytes) -> str:
-        """What files say; those that are there wait for each other."""
+        """What files say; those that are there wait for each other, none longer than reading them
+        may take: what would is told for how long the server is busy."""
         (read,) = filter(None, (_function(block, "evidence") for block in blocks.blocks.values()))
-        async with self._turn:
-            return await read(body)
+        try:
+            async with self._turns.turn():
+                return await read(body)
+        except BusyError as error:
+            return json.dumps({"busy": error.facts["seconds"]})
 
 
 class _Answer:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
@@ -40,6 +42,9 @@ THREADS = 2
 WAITING = 4
 """The most heavy requests that wait for the worker."""
 
+USUAL = 2.0
+"""Seconds that a heavy request is expected to take before one has."""
+
 PAUSE = 1.0
 """Seconds before a client is told "busy", so that one that retries at once is no load."""
 
@@ -52,10 +57,55 @@ class TooHeavyError(Exception):
 
 
 class BusyError(LayoutError):
-    """The refusal if too many requests wait for the worker."""
+    """The refusal if too many requests wait for the worker, with the seconds until it has answered
+    them."""
 
-    def __init__(self) -> None:
-        super().__init__("busy", "the server is busy with other large requests: please try again")
+    def __init__(self, seconds: float = 1.0) -> None:
+        about = max(1, math.ceil(seconds))
+        super().__init__(
+            "busy",
+            f"the server is busy with other large requests for about {about} seconds: "
+            "please try again then",
+            facts={"seconds": about},
+        )
+
+
+class Turns:
+    """Requests that are answered one after the other, of which one that would wait too long is
+    declined at once.
+
+    What a request takes is known of those before it: each moves what is expected a quarter of the
+    way to its own seconds.
+    """
+
+    def __init__(self, most: int = 10**6, longest: float = math.inf) -> None:
+        self._most, self._longest = most, longest
+        self._turn = asyncio.Lock()
+        self._ahead = 0
+        self._usual = USUAL
+
+    @property
+    def wait(self) -> float:
+        """The seconds that another request is expected to wait."""
+        return self._ahead * self._usual
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """The turn of a request. Errors: BusyError if too many wait, or it would for too long."""
+        if self._ahead >= self._most or self.wait > self._longest:
+            seconds = self.wait
+            await asyncio.sleep(PAUSE)
+            raise BusyError(seconds)
+        self._ahead += 1
+        try:
+            async with self._turn:
+                begun = time.monotonic()
+                try:
+                    yield
+                finally:
+                    self._usual += (time.monotonic() - begun - self._usual) / 4
+        finally:
+            self._ahead -= 1
 
 
 class Bite(Budget):
@@ -74,8 +124,7 @@ class Lanes:
     def __init__(self, worker: Worker | None = None) -> None:
         self.worker = worker or Worker()
         self._threads = CapacityLimiter(THREADS)
-        self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._turns = Turns(most=WAITING + 1)
         self._heavy: deque[int] = deque(maxlen=REMEMBERED)
 
     async def run(
@@ -105,31 +154,48 @@ class Lanes:
             self._heavy.append(key)
         if done.is_too_heavy:
             raise TooHeavyError
-        if done.error is not None:
-            raise done.error
-        return cast("Result", done.result)
+        return cast("Result", done.answer())
 
     async def _by_worker(
         self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
     ) -> Result:
-        if self._waiting > WAITING:
-            await asyncio.sleep(PAUSE)
-            raise BusyError
-        self._waiting += 1
-        try:
-            async with self._turn:
-                return await to_thread.run_sync(self.worker.ask, work, values, named)
-        finally:
-            self._waiting -= 1
+        async with self._turns.turn():
+            done = await to_thread.run_sync(_asked, self.worker, work, values, named)
+        return cast("Result", done.answer())
 
 
-class Done(NamedTuple):
+@dataclass
+class Done:
     """What became of work within the light budget, and the seconds of a core that it took."""
 
     seconds: float
     result: object = None
     error: Exception | None = None
     is_too_heavy: bool = False
+
+    def answer(self) -> object:
+        """The result, once. Errors: what the work raised, which is not kept: who asks is a frame of
+        its traceback."""
+        error, self.error = self.error, None
+        if error is None:
+            return self.result
+        try:
+            raise error
+        finally:
+            del error
+
+
+def _asked(
+    worker: Worker,
+    work: Callable[..., object],
+    values: Iterable[object],
+    named: Mapping[str, object],
+) -> Done:
+    """What becomes of work in the worker; without the frames of an exception, as `_bitten`."""
+    try:
+        return Done(0.0, worker.ask(work, values, named))
+    except Exception as raised:
+        return Done(0.0, error=without_frames(raised))
 
 
 def _bitten(
@@ -170,14 +236,14 @@ def without_frames(error: BaseException) -> Any:
 def answering(
     function: Callable[[Sent], str], lanes: Lanes, *, heavy: bool = False
 ) -> Callable[[Sent], Awaitable[str]]:
-    """An asynchronous version of a function for the page's script; returns {"busy": true} if the
-    server is busy, and {"refused": sentence} if the worker fails."""
+    """An asynchronous version of a function for the page's script; returns {"busy": seconds} if the
+    server is busy for so long, and {"refused": sentence} if the worker fails."""
 
     async def answered(sent: Sent) -> str:
         try:
             return await lanes.run(function, sent, heavy=heavy)
-        except BusyError:
-            return '{"busy": true}'
+        except BusyError as error:
+            return json.dumps({"busy": error.facts["seconds"]})
         except LayoutError as error:
             text = sent.decode(errors="replace") if isinstance(sent, bytes) else str(sent)
             language = "zh" if '"lang":"zh"' in text else "en"

@@ -34,6 +34,9 @@ LONGEST = 30.0
 IDLE = 30.0
 """Seconds without a call after which the worker is ended to free its memory."""
 
+WATCHED = 0.2
+"""Seconds between two looks at the worker."""
+
 GROWN = 300_000_000
 """Bytes of memory at which a worker is replaced; a new one has about 60 MB."""
 
@@ -84,7 +87,9 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = lambda: None
         self._in_use = threading.Lock()
-        self._last_call = 0.0
+        self._last_call = time.monotonic()
+        self._until: float | None = None  # when the answer that is waited for is late
+        self._is_late = False
 
     def ask(
         self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
@@ -95,12 +100,19 @@ class Worker:
                 return self._call(work, values, named)
             finally:
                 self._last_call = time.monotonic()
-                _after(IDLE, self._rest)
 
-    def _rest(self) -> None:
-        with self._in_use:
-            if time.monotonic() - self._last_call >= IDLE:
-                self.close()
+    def look(self, process: subprocess.Popen[bytes]) -> None:
+        """Ends a process that is late with its answer, or that nobody has asked for long."""
+        now = time.monotonic()
+        if self._until is not None and now > self._until:
+            self._is_late = True
+            process.kill()
+        elif now - self._last_call >= IDLE and self._in_use.acquire(blocking=False):
+            try:
+                if self.process is process:
+                    self.close()
+            finally:
+                self._in_use.release()
 
     def _call(
         self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
@@ -108,13 +120,7 @@ class Worker:
         if self.process and self.process.poll() is not None:
             self.close()
         process = self.process or self._started()
-        is_late = threading.Event()
-
-        def stop() -> None:
-            is_late.set()
-            process.kill()
-
-        limit = _after(LONGEST, stop)
+        self._is_late, self._until = False, time.monotonic() + LONGEST
         try:
             requests, answers = _pipes(process)
             pickle.dump((work.__module__, work.__qualname__, values, named), requests)
@@ -122,14 +128,20 @@ class Worker:
             is_last, (is_answer, result) = pickle.load(answers), pickle.load(answers)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             self.close()
-            raise (too_long() if is_late.is_set() else ended_early()) from error
+            raise (too_long() if self._is_late else ended_early()) from error
+        except BaseException:  # such as no memory: half of a question or an answer is in the pipes
+            self.close()
+            raise
         finally:
-            limit.cancel()
+            self._until = None
         if is_last:
             self.close()
         if is_answer:
             return result
-        raise result
+        try:
+            raise result
+        finally:
+            del result  # it holds this frame, with all that was sent
 
     def close(self) -> None:
         """Ends the process; the next call starts another one."""
@@ -144,14 +156,20 @@ class Worker:
             stdout=subprocess.PIPE,
         )
         self._end = weakref.finalize(self, _ended, process)
+        threading.Thread(target=_watch, args=(weakref.ref(self), process), daemon=True).start()
         return process
 
 
-def _after(seconds: float, action: Callable[[], object]) -> threading.Timer:
-    timer = threading.Timer(seconds, action)
-    timer.daemon = True
-    timer.start()
-    return timer
+def _watch(worker: weakref.ref[Worker], process: subprocess.Popen[bytes]) -> None:
+    """Looks after a process until it ends.
+
+    One thread, from the start on: where the server has no memory left for a thread of its own for
+    each answer, nobody would end the one that comes too late.
+    """
+    while process.poll() is None and (one := worker()) is not None:
+        one.look(process)
+        del one
+        time.sleep(WATCHED)
 
 
 def _pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
@@ -222,9 +240,10 @@ def _answered(
 def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:
     """Passes on calls; ends the process if the server is gone, for nobody waits for the answer."""
     try:
-        while True:
-            questions.put(pickle.load(stream))
-    except (EOFError, OSError, pickle.UnpicklingError):
+        with contextlib.suppress(EOFError, OSError, pickle.UnpicklingError, MemoryError):
+            while True:
+                questions.put(pickle.load(stream))
+    finally:  # also where a question is too large for the memory
         os._exit(0)
 
 
