@@ -28,6 +28,7 @@ itself opens one whose names have changed or are mistyped as far as there is wha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import parse_qsl, quote
@@ -258,9 +259,28 @@ def state_texts(state: State) -> dict[str, str]:
     return {name: text for name, text in vars(state).items() if FIELDS[name].link}
 
 
+def whole_json(text: str) -> object:
+    """The value of a JSON text. Half of a character, which no file and no log can hold, becomes the
+    sign for one that cannot be read.
+
+    >>> whole_json('["\\\\ud83d\\\\ude00", "\\\\ud800"]') == [chr(0x1F600), chr(0xFFFD)]
+    True
+
+    Errors: ValueError and RecursionError, as `json.loads`.
+    """
+    value = json.loads(text)
+    if "\\ud" not in text.lower() and text.isascii():
+        return value
+    plain = json.dumps(value, ensure_ascii=False)
+    return json.loads(HALVES.sub(chr(0xFFFD), plain)) if HALVES.search(plain) else value
+
+
+HALVES = re.compile("[\ud800-\udfff]")
+
+
 def parsed(sent: object) -> dict[str, object]:
     try:
-        values = json.loads(sent) if isinstance(sent, str) else {}
+        values = whole_json(sent) if isinstance(sent, str) else {}
     except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

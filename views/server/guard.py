@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from formats.values import Document, Facts
+from request.link import whole_json
 
 from .bodies import LARGEST_BODY, LARGEST_EVIDENCE, Bodies, RefusedError
 from .lanes import BusyError, Turns
@@ -38,6 +39,12 @@ EVENTS = tuple(API + path for path in ("run/", "api/", "call/", "queue/join"))
 TAKEN = (*EVENTS, *(API + path for path in ("component_server", "cancel", "reset", "mcp")))
 """Paths that accept POST, by their beginning. Everything else of Gradio's is refused: files
 (upload, process_recording), a log-in."""
+
+TOOLS = API + "mcp"
+"""The path of the endpoints as tools."""
+
+DEEPEST = 64
+"""The levels of lists and objects in a body: Gradio and its tools go down them one call by one."""
 
 NAMES_ONLY = (API + "cancel", API + "reset")
 LARGEST_NAMES = 10_000
@@ -88,6 +95,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope = {**scope, "headers": [*filter(_is_needed, scope["headers"])]}
         answer = _Answer(send, _headers(scope), partial(self._head_of, scope))
         try:
             await self._serve(scope, receive, answer)
@@ -97,7 +105,8 @@ class Guard:
             pass  # nobody waits for the answer any more
         except Exception as error:
             # Gradio's routes take what they are sent as they find it. Its events log their own.
-            LOG.warning("%s %s: %.200r", scope["method"], scope["path"], error)
+            # What comes from outside is quoted: a path may hold the end of a line.
+            LOG.warning("%s %.200r: %.200r", scope["method"], scope["path"], error)
             LOG.debug("in full", exc_info=True)
             await answer.say(400, {"detail": "The server cannot read this request."})
 
@@ -113,6 +122,7 @@ class Guard:
         path = _path(scope)
         if path.startswith(NOT_SERVED):
             raise RefusedError(404, "There is nothing here.")
+        _require_host(scope)
         if path == PREVIEW and scope["method"] in ("GET", "HEAD"):
             await self._preview(scope, answer)
             return
@@ -143,7 +153,10 @@ class Guard:
             sent = _sent(body)
             _require_event(blocks, path, sent)
             if "/v2/" not in path:
-                body = json.dumps({name: sent[name] for name in USED if name in sent}).encode()
+                sent = {name: sent[name] for name in USED if name in sent}
+            body = json.dumps(sent).encode()
+        elif path.startswith(TOOLS):
+            body = json.dumps(_sent(body)).encode()
         messages = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> Message:
@@ -269,13 +282,40 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 def _sent(body: bytes) -> Document:
+    """The object that a body is, of whole characters. Errors: RefusedError for anything else."""
     try:
-        sent = json.loads(body)
+        sent = whole_json(body.decode())
     except (ValueError, RecursionError):
         raise RefusedError(400, "The body is not JSON.") from None
     if not isinstance(sent, dict):
         raise RefusedError(422, "The body is not a JSON object.")
+    level, depth = [sent], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise RefusedError(422, f"The body has more than {DEEPEST} levels.")
+        inside = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for values in inside for one in values if isinstance(one, (dict, list))]
     return sent
+
+
+UNNEEDED = (b"x-gradio-server",)
+"""Headers of Gradio's second server (node), which this page does without: it takes from them what
+it writes into the page."""
+
+
+def _is_needed(header: tuple[bytes, bytes]) -> bool:
+    return header[0].lower() not in UNNEEDED
+
+
+def _require_host(scope: Scope) -> None:
+    """Refuses a request to a host that cannot be one: Gradio writes it into the page."""
+    for name, value in scope["headers"]:
+        if name in (b"host", b"x-forwarded-host") and not HOST.fullmatch(value.decode("latin-1")):
+            raise RefusedError(400, "There is no such host.")
+
+
+HOST = re.compile(r"[\w.:,\[\] -]{0,255}", re.ASCII)
 
 
 def _require_event(blocks: Any, path: str, sent: Document) -> None:

@@ -21,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 import gradio as gr
 from anyio import CapacityLimiter, to_thread
+from gradio.context import LocalContext
 
 from groups import LayoutError
 from groups.budget import Budget, within
@@ -269,15 +270,46 @@ def heading(head: Callable[[str, str], str], lanes: Lanes) -> Callable[[str, str
     return link_head
 
 
+MOST_OF_TOOL = 1_000_000
+"""Characters of an answer to a tool call: Gradio and its protocol copy each a dozen times, which
+takes eleven seconds for 26 million; who calls a tool reads far fewer."""
+
+OF_LESS = ("names", "rank", "kind", "limit")
+"""Parameters of endpoints with which an answer holds less."""
+
+
+def _is_tool_call() -> bool:
+    """Whether the current event is a call of a tool (MCP), which Gradio's own client passes on."""
+    headers = getattr(LocalContext.request.get(None), "headers", {})
+    return bool(headers.get("x-gradio-user") == "mcp")
+
+
+def _too_long(count: int, endpoint: Callable[..., str]) -> LayoutError:
+    """The refusal of an answer that is too long for a tool: how to ask for less."""
+    known = inspect.signature(endpoint).parameters
+    names = " or ".join(f'"{name}"' for name in OF_LESS if name in known)
+    less = f"with {names}, or for fewer nodes" if names else "for fewer nodes"
+    name = endpoint.__name__
+    what = (
+        f"the answer has {count:,} characters, and that of a tool may have {MOST_OF_TOOL:,}: ask "
+        f"for less {less}; POST /gradio_api/call/{name} answers all of it"
+    )
+    facts = {"count": count, "limit": MOST_OF_TOOL, "less": less, "name": name}
+    return LayoutError("answer-too-long", what, facts=facts)
+
+
 def serving(endpoint: Callable[..., str], lanes: Lanes) -> Callable[..., object]:
     """An asynchronous version of an endpoint for Gradio's events, with the same name, parameters
     and documentation."""
 
     async def served(*values: object) -> str:
         try:
-            return await lanes.run(endpoint, *values)
+            text = await lanes.run(endpoint, *values)
+            if len(text) > MOST_OF_TOOL and _is_tool_call():
+                raise _too_long(len(text), endpoint)
         except LayoutError as error:
             raise gr.Error(words_of(error), print_exception=False) from None
+        return text
 
     served.__name__ = endpoint.__name__
     served.__doc__ = endpoint.__doc__
