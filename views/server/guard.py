@@ -289,7 +289,8 @@ def _sent(body: bytes) -> Document:
         raise RefusedError(400, "The body is not JSON.") from None
     if not isinstance(sent, dict):
         raise RefusedError(422, "The body is not a JSON object.")
-    level, depth = [sent], 0
+    level: list[Any] = [sent]
+    depth = 0
     while level:
         depth += 1
         if depth > DEEPEST:
