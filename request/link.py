@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from urllib.parse import parse_qsl, quote
 
@@ -278,9 +278,10 @@ def whole_json(text: str) -> object:
 HALVES = re.compile("[\ud800-\udfff]")
 
 
-def parsed(sent: object) -> dict[str, object]:
+def parsed(sent: object, read: Callable[[str], object] = json.loads) -> dict[str, object]:
+    """What the page sends; empty for what is no object."""
     try:
-        values = whole_json(sent) if isinstance(sent, str) else {}
+        values = read(sent) if isinstance(sent, str) else {}
     except (ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

@@ -27,6 +27,7 @@ from request.link import (
     script_fields,
     state_texts,
     to_query,
+    whole_json,
 )
 from request.page import PageRequest
 from request.state import State
@@ -142,7 +143,7 @@ def _regions(asked: PageRequest, parts: Answer) -> dict[str, str]:
 @within()
 def save(sent: object) -> str:
     """A file of the page, as JSON; {"refused": sentence} if it cannot be made."""
-    request = parsed(sent)
+    request = parsed(sent, whole_json)
     kind, address = request.get("form"), request.get("address")
     fields = request.get("state")
     state = from_values(fields if isinstance(fields, dict) else {})

@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, SHELL, joined
 from groups import LayoutError
-from groups.budget import within
+from groups.budget import spend, within
 from request.answers.sentence import sentence_of
 from request.context import Context
 from request.link import as_far_as_known, to_query
@@ -29,6 +29,10 @@ PICTURE = "preview.png"
 
 WIDE, HIGH = 1920, 1080
 """Pixels of a slide as PNG (export.py)."""
+
+
+PER_UNIT = 8
+"""Ranks for a unit of work of a sentence about one of them: its groups may have as many."""
 
 
 def context_of(query: object) -> Context:
@@ -85,6 +89,7 @@ def title_of(context: Context) -> str:
 def text_of(context: Context) -> str:
     """What the selected GPU shares and with whom, and the model if it is known."""
     language = context.language
+    spend(context.layout.world_size // PER_UNIT, "ranks")
     sentences = (sentence_of(context.layout, context.rank, language), model_text(context))
     return joined([*filter(None, sentences)], language)
 

@@ -23,6 +23,9 @@ from ..base.html import as_json
 from .pictures import shades_of
 from .tensor import kind_of, tensor_picture
 
+PER_UNIT = 8
+"""Ranks for a unit of work before anything is worked out of them."""
+
 MOST_WAYS = 400
 """The largest number of different pictures in one reel."""
 
@@ -37,7 +40,9 @@ def moves_reel(sent: Any) -> str:
     """
     state = from_values(parsed(sent))
     try:
-        return as_json(reel_of(Context(resolve(state), state).once(weight_transfer)))
+        layout = resolve(state)
+        spend(layout.world_size // PER_UNIT, "ranks")
+        return as_json(reel_of(Context(layout, state).once(weight_transfer)))
     except LayoutError as error:
         return as_json({"refused": sentence(error, state.language)})
 

@@ -155,7 +155,7 @@ class Guard:
             if "/v2/" not in path:
                 sent = {name: sent[name] for name in USED if name in sent}
             body = json.dumps(sent).encode()
-        elif path.startswith(TOOLS):
+        elif path.startswith(TOOLS) and body:
             body = json.dumps(_sent(body)).encode()
         messages = [{"type": "http.request", "body": body, "more_body": False}]
 
