@@ -94,10 +94,10 @@ def test_headers_that_the_server_does_not_need_do_not_reach_the_page():
 
 @every("name", [b"host", b"x-forwarded-host"])
 @every("host", [b'a"><script>', b"a/b", b"a\\b", b"a'b", b"x" * 256, "ä".encode()])
-def test_what_is_no_host_is_refused(name, host):
+def test_what_is_no_host_does_not_reach_the_page(name, host):
     one, scopes, _ = reached()
-    said = run(lambda: told(one, "/", method="GET", headers=[(name, host)]))
-    assert (said[0]["status"], scopes) == (400, [])
+    run(lambda: told(one, "/", method="GET", headers=[(name, host)]))
+    assert scopes[0]["headers"] == []
 
 
 # -- tools ---------------------------------------------------------------------------------------

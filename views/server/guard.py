@@ -122,7 +122,6 @@ class Guard:
         path = _path(scope)
         if path.startswith(NOT_SERVED):
             raise RefusedError(404, "There is nothing here.")
-        _require_host(scope)
         if path == PREVIEW and scope["method"] in ("GET", "HEAD"):
             await self._preview(scope, answer)
             return
@@ -306,16 +305,14 @@ it writes into the page."""
 
 
 def _is_needed(header: tuple[bytes, bytes]) -> bool:
-    return header[0].lower() not in UNNEEDED
+    """Whether the server needs a header: what is no host is none."""
+    name, value = header[0].lower(), header[1].decode("latin-1")
+    if name in HOSTS:
+        return bool(HOST.fullmatch(value))
+    return name not in UNNEEDED
 
 
-def _require_host(scope: Scope) -> None:
-    """Refuses a request to a host that cannot be one: Gradio writes it into the page."""
-    for name, value in scope["headers"]:
-        if name in (b"host", b"x-forwarded-host") and not HOST.fullmatch(value.decode("latin-1")):
-            raise RefusedError(400, "There is no such host.")
-
-
+HOSTS = (b"host", b"x-forwarded-host")
 HOST = re.compile(r"[\w.:,\[\] -]{0,255}", re.ASCII)
 
 
