@@ -124,6 +124,10 @@ class PageInputs:
     ] = ""
     tour: Annotated[int | None, Input("a step of the tour", link="")] = None
     rank: Annotated[int | None, Input("the chosen GPU", least=0)] = None
+    moment: Annotated[
+        int | None,
+        Input("the moment of a step, in parts of 10,000 of its film", least=0, most=9999, link="t"),
+    ] = None
     lang: Annotated[
         str, Input("the language; empty: the browser's", choices=LANGUAGES, closed=True)
     ] = ""

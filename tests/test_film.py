@@ -111,7 +111,7 @@ def test_scrubbing_shows_who_computes_and_where_micro_batches_are(open_page):
     scrub(page, 0.02)
     assert covers(page) == ["f", "idle"]
     dots = page.eval_on_selector_all(".play .dot text", "all => all.map(one => one.textContent)")
-    assert dots == ["0"] * 4  # one in each replica
+    assert dots == ["0", "1", "2", "3"]  # one in each replica, with samples of its own
     scrub(page, 0.85)
     assert covers(page) == ["dp", "dp"]
     assert page.query_selector(".play .dot") is None
@@ -122,6 +122,127 @@ def test_scrubbing_shows_who_computes_and_where_micro_batches_are(open_page):
     assert all(0 <= left < 1 for left in lines)
     scrub(page, 0.99)
     assert covers(page) == ["optimizer", "optimizer"]
+
+
+def one_f_one_b(stages: int, micro_batches: int) -> list[list[tuple[str, int, float, float]]]:
+    """1F1B by its rule alone: (F or B, micro-batch, begin, end) of each stage."""
+    orders = []
+    for stage in range(stages):
+        early = min(stages - 1 - stage, micro_batches)
+        order = [("F", one) for one in range(early)]
+        for one in range(micro_batches - early):
+            order += [("F", one + early), ("B", one)]
+        orders.append(order + [("B", one) for one in range(micro_batches - early, micro_batches)])
+    ends: dict[tuple[str, int, int], float] = {}
+    done: list[list[tuple[str, int, float, float]]] = [[] for _ in orders]
+    while any(len(done[stage]) < len(order) for stage, order in enumerate(orders)):
+        for stage, order in enumerate(orders):
+            if len(done[stage]) == len(order):
+                continue
+            kind, one = order[len(done[stage])]
+            needs = (kind, one, stage - 1 if kind == "F" else stage + 1)
+            is_first = needs[2] < 0 or needs[2] == stages
+            if not is_first and needs not in ends:
+                continue
+            free = done[stage][-1][3] if done[stage] else 0.0
+            begin = max(free, 0.0 if is_first else ends[needs])
+            ends[kind, one, stage] = begin + (1 if kind == "F" else 2)
+            done[stage].append((kind, one, begin, ends[kind, one, stage]))
+    return done
+
+
+MESSAGE = 8192 * 4096 * 2 / 2
+"""Bytes of Llama 3 8B's activations of a sample in bf16, of which two tp ranks have half each."""
+
+PIPELINE = 1 - 0.12 - 0.07
+"""The share of the film that the pipeline has: what comes after it takes its least shares."""
+
+
+def expected(part: float) -> str:
+    """What GPU 5 of 16 (tp 2, dp 4, pp 2) does: stage 0 of replica 2, eight micro-batches each."""
+    done = one_f_one_b(2, 8)
+    whole = max(end for stage in done for *_, end in stage)
+    time, own = part / PIPELINE * whole, done[0]
+    if part >= PIPELINE:
+        return "averages gradients with GPUs 1, 3 and 7" if part < 0.93 else "updates its share"
+    number = lambda one: 4 * one + 2  # noqa: E731 - of all micro-batches of the step, dp 4
+    for kind, one, begin, end in own:
+        if begin <= time < end:
+            way = {"F": "forward", "B": "backward"}[kind]
+            text = f"computes micro-batch {number(one)} {way}, exchanging "
+            text += f"{16 * 4 * MESSAGE / 1e9:.2f} GB with GPU 4"
+            passed = f", and will pass {MESSAGE / 1e6:.1f} MB to GPU 13 over the network."
+            return text + (passed if kind == "F" else ".")
+    kind, one, *_ = next(op for op in own if op[2] > time)
+    assert kind == "B"
+    return (
+        f"waits for micro-batch {number(one)}: {MESSAGE / 1e6:.1f} MB from GPU 13 over the network."
+    )
+
+
+@pytest.mark.browser
+def test_twenty_captions_are_what_is_worked_out_without_the_page(open_page):
+    page = open_page()
+    follow_link(page, "rank=5")
+    parts = [at / 1000 for at in (9, 55, 75, 110, 140, 175, 200, 233, 290, 333, 377, 420, 471)]
+    for part in (*parts, 0.55, 0.6, 0.66, 0.7, 0.725, 0.85, 0.97):
+        scrub(page, part)
+        said = page.inner_text(".film-says").replace("\u00a0", " ")
+        seconds, _, sentence = said.partition(" s: GPU 5 ")
+        assert sentence.startswith(expected(part)), (part, said)
+        assert 0 <= float(seconds) <= 2.2
+        outlined = page.locator(".play .spoken .part").count()
+        assert outlined == {"c": 2, "w": 2, "a": 4, "u": 1}[sentence[0]]
+
+
+@pytest.mark.browser
+def test_arrow_keys_go_from_op_to_op_and_tints_are_off_meanwhile(open_page):
+    page = open_page()
+    follow_link(page, "rank=5")
+    page.focus(".film input")
+    said = []
+    for _ in range(4):
+        page.keyboard.press("ArrowRight")
+        settle(page)
+        said.append(page.inner_text(".film-says").partition("micro-batch ")[2].split(" ")[0])
+    assert said == [
+        "6",
+        "2:",
+        "2",
+        "10",
+    ]  # a second forward, a wait, its backward, the next forward
+    page.keyboard.press("ArrowLeft")
+    assert "micro-batch 2 backward" in page.inner_text(".film-says")
+    assert (
+        page.locator("svg.job.playing .marked").evaluate("one => getComputedStyle(one).visibility")
+        == "hidden"
+    )
+
+
+@pytest.mark.browser
+def test_a_link_has_the_moment_and_opens_at_it(open_page):
+    page = open_page()
+    follow_link(page, "rank=5")
+    page.focus(".film input")
+    page.keyboard.press("ArrowRight")
+    wait_until(page, "() => new URLSearchParams(location.search).get('t')")
+    said, address = page.inner_text(".film-says"), page.url
+    assert "micro-batch 6 forward" in said
+    page.goto("about:blank")
+    page.goto(address)
+    wait_until(page, "() => document.querySelector('.film-says')?.textContent")
+    assert page.inner_text(".film-says") == said
+    type_sizes(page, tp=4)  # other moments
+    wait_until(page, "() => !new URLSearchParams(location.search).get('t')")
+
+
+@pytest.mark.browser
+def test_the_film_plays_by_itself_once_for_who_is_here_for_the_first_time(moving):
+    page = moving
+    page.evaluate("localStorage.removeItem('film-seen')")
+    page.goto(page.url.split("?")[0])
+    wait_until(page, "() => Number(document.querySelector('.film input')?.value) > 5")
+    assert page.evaluate("localStorage.getItem('film-seen')") == "1"
 
 
 @pytest.mark.browser

@@ -43,7 +43,13 @@ SHOWN = (
 """States in which some view asks for each input."""
 
 BY_SCRIPT = {
-    **{"view": "buttons", "lang": "buttons", "tour": "buttons", "digest": "files that are read"},
+    **{
+        "view": "buttons",
+        "lang": "buttons",
+        "tour": "buttons",
+        "moment": "the film",
+        "digest": "files that are read",
+    },
     "traces_digest": "files that are read",
     **{"lines": "buttons", "target": "buttons", "run": "buttons"},
     "role_edit": "tabs, and boxes of the role on screen",

@@ -84,6 +84,7 @@ ASKED = {
     "preset": ["deepseek-v3", "playground-16"],
     "view": [*VIEWS],
     "rank": ["0", "13", "many"],
+    "moment": ["0", "4125"],
     "lines": ["dp-cp", "pp", "zz"],
     "target": ["torchtitan", "vllm", "zz"],
     "versus": [AUTO, *FRAMEWORKS],

@@ -33,7 +33,7 @@ SCRIPTS = (
 )
 """The page's scripts in the order of their execution; page.js starts it."""
 
-PICTURE_PARTS = "ranks places marks inset card picture film lens glide order ways cluster"
+PICTURE_PARTS = "ranks places marks inset card picture film caption lens glide order ways cluster"
 PICTURE = tuple(f"picture/{name}.js" for name in PICTURE_PARTS.split())
 """Scripts that highlight the groups of a GPU, play a step, colour the mesh by costs, and move GPUs
 to their places in another layout or order."""

@@ -21,10 +21,12 @@ from request.answers.pipeline.inputs import (
     stages_of,
 )
 from request.answers.pipeline.timed import timed, timed_schedule
+from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
 from request.trained import schedule_name
+from request.units import bytes_text
 from request.words import sentence
 from training.pipeline import Timeline
 from training.pipeline.plan import KINDS, F
@@ -64,6 +66,9 @@ def film(sent: object) -> str:
               ended]: when what the op needs was made, when it begins, when it ends
     seconds   of the pipeline, of gradients, of the optimizer; null where they are not known
     step      the whole step in words; layers: that an op runs through, at most
+    message   bytes of a message from stage to stage, in words
+    shared    bytes that a GPU of each stage sends over tp in a forward, and in a backward
+    gradients [kind, bytes that a GPU of each stage sends]
     """
     state = from_values(parsed(sent))
     try:
@@ -78,20 +83,46 @@ def film_of(context: Context) -> dict[str, object]:
     timeline = timeline_of(context)
     stages = stages_of(schedule_of(schedule_name(state), layout, state), state)
     seconds: dict[str, float | None] = dict.fromkeys(("pipeline", *AFTER))
-    step = ""
+    step, sent = "", dict[str, object]()
     with suppress(LayoutError):  # the film needs no model, its seconds do
         estimate = context.trained.estimate(layout)
         step = step_text(estimate)
         for name, parts in AFTER.items():
             seconds[name] = sum(estimate.parts[part] for part in parts)
         seconds["pipeline"] = estimate.seconds - sum(filter(None, seconds.values()))
+        sent = sent_in(context, timeline.plan.m)
     return {
         "busy": busy_texts(timeline),
         "moves": moves_of(timeline),
         "seconds": seconds,
         "step": step,
         "layers": max(counts_of(stages, state), default=1) if stages else 1,
+        **{"message": "", "shared": [[], []], "gradients": ["", []], **sent},
     }
+
+
+def sent_in(context: Context, micro_batches: int) -> dict[str, object]:
+    """The bytes of a message, of an op, and of a step's gradients, in words: those of Traffic."""
+    rows = rows_of(context.layout, context.trained)
+    messages = [row.buffer for row in rows if row.kind == "pp"]
+    tensor = [
+        [row.by_stage for row in rows if row.kind == "tp" and row.what == what]
+        for what in ("forward", "backward")
+    ]
+    averaged = [row for row in rows if row.kind in DATA]
+    kind = max((row.kind for row in averaged), key=len, default="")
+    of_kind = [row.by_stage for row in averaged if row.kind == kind]
+    return {
+        "message": bytes_text(max(messages)) if messages else "",
+        "shared": [
+            [bytes_text(sum(stage) / micro_batches) for stage in zip(*each)] for each in tensor
+        ],
+        "gradients": [kind, [bytes_text(sum(stage)) for stage in zip(*of_kind)]],
+    }
+
+
+DATA = ("dp", "dp-cp")
+"""The groups that average the gradients of dense layers."""
 
 
 def timeline_of(context: Context) -> Timeline:

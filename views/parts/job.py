@@ -132,6 +132,7 @@ def _player(language: str, layout: Layout) -> Markup:
         tag(
             "div", strip, place, tag("div", class_="film-names"), class_="film-strip", data_told=""
         ),
+        tag("p", class_="film-says", aria_live="off"),
         class_="film player",
         role="group",
         aria_label=JOB["film"][language],

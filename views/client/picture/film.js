@@ -31,7 +31,7 @@ async function load() {
   if (answer?.moves) reel = reelOf(answer);
 }
 
-function reelOf({ busy, moves, seconds, step, layers }) {
+function reelOf({ busy, moves, seconds, step, layers, message, shared, gradients }) {
   const averages = kinds.some((kind) => IS_DATA.test(kind.name) && members(kind, 0).length > 1);
   const whole = seconds.pipeline === null ? 0 : seconds.pipeline + seconds.dp + seconds.optimizer;
   const share = (name) => {
@@ -40,7 +40,8 @@ function reelOf({ busy, moves, seconds, step, layers }) {
   };
   const dp = share('dp');
   const optimizer = share('optimizer');
-  return { busy, moves, step, layers, ends: { pipeline: 1 - dp - optimizer, dp: 1 - optimizer, optimizer: 1 } };
+  const told = { message, shared, gradients, seconds };
+  return { busy, moves, step, layers, ...told, ends: { pipeline: 1 - dp - optimizer, dp: 1 - optimizer, optimizer: 1 } };
 }
 
 // --- What is drawn over a picture ---------------------------------------------------------------------
@@ -61,10 +62,12 @@ function coverOf(view) {
   const lines = svgNode('g', {}, 'joins flows');
   const dots = svgNode('g', {}, 'dots');
   const boxes = boxesOf(view, axes, holder);
-  holder.append(...stages, lines, dots);
+  const spoken = svgNode('g', {}, 'spoken');
+  holder.append(...stages, lines, dots, spoken);
   svg.append(holder);
+  svg.classList.add('playing'); // the tints of groups are off meanwhile
   svg.style.setProperty('--layer', `${layerSeconds().toFixed(3)}s`);
-  return { view, axes, holder, stages, dots, lines, boxes, flows: null };
+  return { view, axes, holder, stages, dots, lines, boxes, spoken, flows: null };
 }
 
 // The cells of each stage as one path; of a raster, whole runs of a row.
@@ -134,7 +137,7 @@ function goTo(now) {
   const phase = now < ends.pipeline ? 'pipeline' : now < ends.dp ? 'dp' : 'optimizer';
   const slider = bar.querySelector('input');
   slider.value = Math.round(now * slider.max);
-  slider.setAttribute('aria-valuetext', card['film_' + phase]);
+  speak();
   for (const cover of covers) {
     drawBusy(cover, phase, now / ends.pipeline);
     drawDots(cover, phase === 'pipeline' ? (now / ends.pipeline) * WHOLE : Infinity);
@@ -178,7 +181,8 @@ function drawDots(cover, time) {
         const isFar = from !== null && Math.floor(from / mesh.gpusPerNode) !== Math.floor(to / mesh.gpusPerNode);
         const way = from === null || from === to ? 0 : Math.min(ended - made, second * TRAVEL[isFar ? 'far' : 'near']);
         const gone = way ? Math.min(1, (time - made) / way) : 1;
-        placeDot(cover, used++, micro, kind, gone < 1 && isFar, between(view, from ?? to, to, gone));
+        const number = numbered(micro, base);
+        placeDot(cover, used++, number, kind, gone < 1 && isFar, between(view, from ?? to, to, gone));
       }
     }
   }
@@ -266,7 +270,9 @@ function drawStrip() {
       return `<span style="${side}">${card['film_' + name]}</span>`;
     })
     .join('');
-  filmStrip().dataset.told = filled(reel.step ? card.film_step : card.film_unit, { step: reel.step, shown: SHOWN });
+  const told = filled(reel.step ? card.film_step : card.film_unit, { step: reel.step, shown: SHOWN });
+  const own = replicasOf() > 1 ? card.film_samples : '';
+  filmStrip().dataset.told = [told, card.film_badge + own].join(' · ');
 }
 
 // --- Playing ------------------------------------------------------------------------------------------
@@ -300,14 +306,16 @@ const player = playerOf('.film', {
 function rewind() {
   player.stop();
   turns += 1;
-  for (const { holder, boxes } of covers) {
+  for (const { view, holder, boxes } of covers) {
     holder.remove();
+    view.svg.classList.remove('playing');
     boxes.flat().forEach((box) => box.classList.remove('pulse'));
   }
   [reel, covers, moment] = [null, [], 0];
   const bar = filmBar();
   if (!bar) return;
   filmStrip().dataset.told = '';
+  bar.querySelector('.film-says').textContent = '';
   bar.querySelector('input').value = 0;
   bar.querySelector('.film-track').innerHTML = '';
   bar.querySelector('.film-names').innerHTML = '';
@@ -321,6 +329,8 @@ on('input', '.film input', async (slider) => {
   goTo(Math.min(to, 0.9999));
 });
 document.addEventListener('state', () => {
-  if (reel) drawStrip();
+  if (!reel) return;
+  drawStrip();
+  if (covers.length) goTo(moment);
 });
 watch('value', rewind);
