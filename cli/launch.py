@@ -20,7 +20,7 @@ from training.models import MODELS
 
 from .messages import FIELDS, CommandError, option
 
-ELSEWHERE = ("configured", "inherits", "sourced")
+ELSEWHERE = ("configured", "inherits", "sourced", "handed")
 """Notes that another file may set what a text leaves open."""
 
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
@@ -42,7 +42,7 @@ def job_from_flags(
 
     Errors: CommandError for a size that is invalid, or missing and not in ``settled``.
     """
-    if not parsed.values:
+    if not parsed.values and not any(item.code == "handed" for item in parsed.unresolved):
         raise CommandError(f"nothing in {file} says how a job is laid out")
     fixed = {*settled, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []

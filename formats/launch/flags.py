@@ -193,6 +193,7 @@ class WordLists:
     prefixes: tuple[str, ...]
     quiet: tuple[str, ...]
     configuring: tuple[str, ...]
+    config_groups: tuple[str, ...]
     configured: tuple[str, ...]
     inherits: tuple[str, ...]
     megatron_scripts: tuple[str, ...]
@@ -217,6 +218,9 @@ class WordLists:
     keywords: Keywords
     slurm: tuple[SlurmOption, ...]
     removed: Mapping[str, str]
+    beside: tuple[str, ...]
+    shape: tuple[str, ...]
+    printed: Mapping[str, str]
 
 
 def by_word(words: ByWhat) -> dict[str, str]:
@@ -261,6 +265,7 @@ LAUNCHERS = by_word(WORDS.launchers)
 VARIABLES = {name: Row(field) for name, field in by_word(WORDS.variables).items()}
 SECTIONS_OF = by_word(WORDS.sections_of)
 REMOVED = WORDS.removed
+PRINTED = WORDS.printed
 QUIET = frozenset(WORDS.quiet)
 NOT_DRAWN = frozenset(WORDS.not_drawn)
 NOT_COUNTED = frozenset(WORDS.not_counted)
@@ -295,6 +300,19 @@ def names_a_size(name: str) -> bool:
     [True, True, False, True]
     """
     return len(name) < 80 and bool(_NAMES_SIZE.fullmatch(name.lower()))
+
+
+def names_a_shape(plain: str) -> bool:
+    """Whether an unknown name is about layers, experts, widths, ranks, replicas or sharding, so
+    that what depends on these may differ.
+
+    >>> [names_a_shape(name) for name in ("first-k-dense-layers", "tp-extend-ep", "expert.width")]
+    [True, True, True]
+    >>> [names_a_shape(name) for name in ("log-layers", "node-rank-file", "lr", "dropout")]
+    [False, False, False, False]
+    """
+    words = {*plain[:80].replace(".", "-").split("-")}
+    return words.isdisjoint(WORDS.beside) and not words.isdisjoint(WORDS.shape)
 
 
 NAMES = by_word(WORDS.names)

@@ -97,6 +97,7 @@ class Schema:
     options: Fields = field(default_factory=dict)
     has_all_options: bool = False  # Megatron's do not count beside them
     switches: tuple[str, ...] = ()  # options without a value that say nothing here
+    switch_values: bool = False  # its switches take a truth value, as Hugging Face's parser has it
     within: tuple[str, ...] = ()  # a section whose keys are as if at the top, "*" for any name
     inherits: tuple[str, ...] = ("defaults",)  # keys that take over what other files say
     own_files: tuple[str, ...] = ()  # how its own files begin, which say 1 of every size

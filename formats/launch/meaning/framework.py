@@ -93,6 +93,10 @@ def _refuse_removed(reading: Reading, frameworks: set[str], remarks: Remarks) ->
     if frameworks & {"deepspeed", "megatron-deepspeed"}:
         return
     for item in reading.removed:
+        if item.code == "switch-with-value":
+            if megatron and not reading.schema:
+                remarks.problems.append(item)
+            continue
         alone = not frameworks and plain_name(item.name) == "model-parallel-size"
         if megatron or alone:
             remarks.problems.append(item)

@@ -39,6 +39,9 @@ GPT2_VOCABULARY = 50257
 the merges of one (NVIDIA/Megatron-LM d98e8a6 pretrain_gpt.py; openai/gpt-2 src/model.py, n_vocab).
 """
 
+MAY_SET_ANY = ("inherits", "sourced", "handed", "unknown-size", "disguised")
+"""Why a text does not hold the whole command line: what it does not say is not 1 then."""
+
 MayBeAny = Callable[[str], bool]
 """Whether an unset field is unknown, instead of the program's default."""
 
@@ -48,7 +51,7 @@ def may_be_any(reading: Reading, choice: Choice, remarks: Remarks) -> MayBeAny:
     set it."""
     settled = ("given-twice", "contradiction")
     schema = reading.schema
-    is_open = choice.is_open or reading.leaves("inherits", "sourced", "unknown-size", "disguised")
+    is_open = choice.is_open or reading.leaves(*MAY_SET_ANY)
 
     def may_be(name: str) -> bool:
         problems = (*reading.problems, *remarks.problems)

@@ -17,12 +17,22 @@ from .. import flags
 from ..flags import is_known, plain_name, row_of
 from ..syntax.expand import Shell
 from ..syntax.files import Entry, commands_of, form_of, read_file
+from ..syntax.pasted import Part, parts_of
 from ..syntax.recipes import read_recipes
 from ..syntax.shell import read_script
+from ..syntax.started import commands_in
 from ..syntax.words import STEP, Source, Word, split
 from .commands import base_name, read_command
 from .findings import Assignment, Findings, Reading
-from .keys import Scope, add_faults, note_schema, read_entries, read_file_in_script, read_recipe
+from .keys import (
+    Scope,
+    add_faults,
+    note_schema,
+    read_entries,
+    read_file_in_script,
+    read_printed,
+    read_recipe,
+)
 from .values import assign
 
 _HYPHENS = dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
@@ -33,19 +43,40 @@ _WORD_WITH_STRANGERS = re.compile(rf"(?<!\S)(?=\S{{0,80}}{_STRANGERS.pattern})\S
 
 def read(text: str) -> Reading:
     """Reads the words of a text, each by itself."""
-    found, source, form = Findings(text), Source.of(text), form_of(text)
-    found.starts = form != "shell"
+    found, parts = Findings(text), parts_of(text)
+    found.starts = parts[0].form != "shell"
     _find_disguised(found)
+    found.files = {part.name: part.source for part in parts if part.name}
+    forms = []
+    for part in sorted(parts, key=lambda part: bool(part.name)):
+        if part.name not in found.taken:  # else it was read where a script takes it in
+            forms.append(_read_part(found, part, len(parts) > 1))
+    if len(parts[0].source.text) < len(text) and not found.assignments:  # a command in its prose
+        forms = [_read_part(found, Part(form_of(text), Source.of(text)), True)]
+    return found.reading(forms[0])
+
+
+def _read_part(found: Findings, part: Part, is_one_of_several: bool) -> str:
+    """Reads one text of a paste; returns its form. Of several, the faults of a text without any
+    setting are ignored: it may be what a program printed."""
+    source, form = part.source, part.form
+    before = len(found.assignments), len(found.problems)
     recipes = read_recipes(source) if form == "python" else None
-    if recipes is not None:
-        for recipe in recipes:
+    if form == "printed":
+        read_printed(found, part)
+    elif recipes is not None:
+        for words in commands_in(source, lambda word: row_of(word) is not None):
+            read_command(found, words)
+        for recipe in recipes if len(found.assignments) == before[0] else ():
             read_recipe(found, recipe)
     elif form in ("shell", "python"):
         form = "shell"
         _read_script(found, source)
     else:
         _read_whole_file(found, source, form)
-    return found.reading(form)
+    if is_one_of_several and len(found.assignments) == before[0]:
+        del found.problems[before[1] :]
+    return form
 
 
 def _find_disguised(found: Findings) -> None:
@@ -62,10 +93,11 @@ def _find_disguised(found: Findings) -> None:
 
 def _read_script(found: Findings, source: Source) -> None:
     """Reads the commands of a script, the files in it, and its variables about machines."""
-    shell = read_script(source)
+    shell = read_script(source, found.files)
+    found.taken |= shell.taken
     add_faults(found, shell.faults)
     for words in shell.commands:
-        read_command(found, words, shell.written)
+        read_command(found, words, {*shell.written, *found.files})
     _read_unused(found, shell)
     for document in shell.documents:
         form = form_of(document.text)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from groups.budget import spend
 
 from .. import flags
-from ..flags import WORDS, Row, plain_name, row_of
+from ..flags import WORDS, Fields, Kind, Row, plain_name, row_of
 from ..schemas import Schema, marks_of, schema_of
+from ..syntax.shell import SCRIPTS
 from ..syntax.words import STEP, Word, following, row_words, whole_place
 from .findings import Findings
 from .keys import NAMED, Scope, ignore, ignore_size, read_key
-from .values import VARIABLE, assign
+from .values import OFF, ON, VARIABLE, assign
 
 RECIPE = Row("named", "word", rank=1)
 _MODEL = re.compile(r"[A-Za-z./~][\w./~-]{0,200}")
@@ -54,6 +55,7 @@ def read_command(
         _note_sourced(found, words[1])
     if program in flags.QUIET:
         return
+    _note_handed(found, words, {*map(base_name, written)})
     schema = schema_of(marks_of(words))
     run = _run_name(found, words)
     found.add_schema(schema, words[0].text, words[0].place, run)
@@ -85,7 +87,11 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
     word = command.words[at]
     text, name = word.text, base_name(word.text)
     override = _OVERRIDE.match(text)
-    if override and not word.runs[0].why:
+    if override and not word.runs[0].why and override[1] in WORDS.config_groups:
+        value = word.after(override.end())
+        if not value.text.isdigit() and value.text.lower() not in (*ON, *OFF, "null"):
+            _note_configured(found, command, override[1], value, word.place)
+    elif override and not word.runs[0].why:
         path = tuple(re.split(r"[.@/]", override[1]))
         values = row_words(word.after(override.end()))
         read_key(found, command.scope, path, values, word.place)
@@ -149,6 +155,11 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     kind = row.kind if row is not None and not (names_file or is_key) else ""
     if not equals and kind not in ("switch", "off"):
         values = following(words, at, kind)
+    elif not equals and words[at + 1 : at + 2] and words[at + 1].text.lower() in ON + OFF:
+        values = [words[at + 1]]  # as Hugging Face's parser takes a switch
+        if not (command.schema and command.schema.switch_values):
+            item = found.item("switch-with-value", name, values[0].text, word.place)
+            found.valued.append(item)
     place = whole_place(word, values)
     if is_key:
         read_key(found, command.scope, tuple(name.lstrip("-").split(".")), values, place, name)
@@ -165,10 +176,23 @@ def _row_in(schema: Schema | None, name: str) -> Row | None:
     """The row of an option, in a framework or in none."""
     if schema:
         options = schema.options
-        row = options.get(name) or options.get(plain_name(name))
+        row = options.get(name) or options.get(plain_name(name)) or _refused(options, name)
         if row or schema.has_all_options:
             return row if name[:2] == "--" or name in options else None
-    return row_of(name)
+    return row_of(name) or _refused(flags.OPTIONS, name)
+
+
+_OFF_OF: dict[str, Kind] = {"switch": "off", "off": "switch"}
+
+
+def _refused(options: Fields, name: str) -> Row | None:
+    """The row of ``--no-NAME`` for a switch NAME, as argparse's BooleanOptionalAction and Hugging
+    Face's parser have it."""
+    row = options.get(plain_name(name).removeprefix("no-")) if name[:4] in _NO else None
+    return replace(row, kind=_OFF_OF[row.kind]) if row and row.kind in _OFF_OF else None
+
+
+_NO = ("--no", "--no-", "--no_")
 
 
 def _ignored_option(
@@ -194,9 +218,30 @@ def _ignored_option(
     return taken
 
 
+HANDS_ON = ("bash", "sh", "zsh", "sbatch", "make")
+"""Programs that hand their variables and options to a script."""
+
+
+def _note_handed(found: Findings, words: Sequence[Word], here: Collection[str]) -> None:
+    """Records a script that is not in the text and gets what the text says: it has sizes of its
+    own."""
+    program, names = base_name(words[0].text), [base_name(word.text) for word in words[:12]]
+    scripts = [name for name in names if name.endswith(SCRIPTS) and name not in here]
+    if program == "make" and len(words) > 1:
+        scripts = ["Makefile"]
+    elif program not in HANDS_ON and not names[0].endswith(SCRIPTS):
+        return
+    for name in scripts[:1]:
+        if not any(part in name.lower() for part in WORDS.machine_scripts):
+            item = found.item("handed", program, name, words[0].place)
+            found.handed.append(item)
+
+
 def _note_sourced(found: Findings, word: Word) -> None:
     """Records a sourced script; those that only prepare the machine are ignored."""
     name = base_name(word.text.rstrip("\"'")).lower()
+    if base_name(word.text) in found.files:
+        return
     if not any(part in name for part in WORDS.machine_scripts):
         found.add(found.unresolved, "sourced", "source", word.text, word.place, sets="named")
 

@@ -24,7 +24,7 @@ from groups.errors import LayoutError
 from ..flags import Row
 from ..items import Item
 from ..schemas import Schema
-from ..syntax.words import Default, Word
+from ..syntax.words import Default, Source, Word
 
 
 class Assignment(NamedTuple):
@@ -50,7 +50,7 @@ class Reading:
     ignored: tuple[Item, ...]
     unresolved: tuple[Item, ...]
     problems: tuple[Item, ...]
-    removed: tuple[Item, ...]  # options that Megatron refuses, and others may have
+    removed: tuple[Item, ...]  # what Megatron refuses of options, and others may take
     configured: tuple[Item, ...]  # files or recipes that a command begins with
     programs: tuple[Item, ...]  # scripts of Megatron-LM's own that are run
     frameworks: tuple[tuple[str, Item], ...]  # what only one framework has, and where
@@ -92,6 +92,10 @@ class Findings:
         self.schema_of_run: dict[str, Schema] = {}
         self.setting_texts: dict[str, str] = {}
         self.settings: dict[tuple[str, str], Sequence[Word]] = {}
+        self.files: dict[str, Source] = {}  # that are pasted too, by their names
+        self.taken: set[str] = set()  # those of them that a script takes in
+        self.valued: list[Item] = []  # switches with a value, which Megatron refuses
+        self.handed: list[Item] = []  # to scripts that are not here
         self._breaks = [match.end() for match in re.finditer(r"\n", text)]
 
     def item(
@@ -136,7 +140,10 @@ class Findings:
             self.frameworks.append((schema.name, self.item("understood", text[:40], "", place)))
 
     def reading(self, form: str) -> Reading:
-        """The findings as an immutable value."""
+        """The findings as an immutable value. What is handed to another script is unresolved where
+        the text starts no program itself."""
+        if not (self.starts or self.schema_of_run):
+            self.unresolved += self.handed
         return Reading(
             self.text,
             form,
@@ -145,7 +152,7 @@ class Findings:
             ignored=tuple(self.ignored),
             unresolved=tuple(self.unresolved),
             problems=tuple(self.problems),
-            removed=tuple(self.removed),
+            removed=(*self.removed, *self.valued),
             configured=tuple(self.configured),
             programs=tuple(self.programs),
             frameworks=tuple(self.frameworks),

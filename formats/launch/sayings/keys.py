@@ -12,6 +12,7 @@ from .. import flags
 from ..flags import WORDS, Row, is_known, names_a_size, plain_name, row_of
 from ..schemas import Schema, beginnings, schema_of
 from ..syntax.files import Entry, read_file
+from ..syntax.pasted import NOTHING, Part
 from ..syntax.recipes import Recipe
 from ..syntax.words import STEP, CommandRun, Fault, Source, Word, says_nothing, whole_place
 from .findings import Findings
@@ -85,9 +86,16 @@ def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[in
         facts = {"use": f"--{flags.REMOVED[plain]}"}
         found.add(found.removed, "removed", name, value, place, facts=facts)
         return
+    if is_new and flags.names_a_shape(plain) and value.lower() not in UNSHAPING:
+        found.add(found.unresolved, "unread", name, value[:80], place)
+        return
     code = "no-group" if is_known(plain) else "unknown"
     code = "not-drawn" if plain in flags.NOT_DRAWN else code
     found.add(found.ignored, code, name, value, place)
+
+
+UNSHAPING = ("0", "1", "null", "none", "false", "off", "no", "[]", "{}", "~", "0.0")
+"""Values of an unknown option or key that change nothing."""
 
 
 def ignore_size(found: Findings, name: str, value: str, place: tuple[int, int]) -> None:
@@ -169,6 +177,34 @@ def _note_inheriting(found: Findings, schema: Schema | None, entry: Entry) -> No
     named = any(value.endswith((".yaml", ".yml")) or "/" in value for value in values)
     if name in inherits and at_top and values and (name in WORDS.inherits or named):
         found.add(found.unresolved, "inherits", name, values[0], entry.key.place, sets="named")
+
+
+# -- what a program printed ----------------------------------------------------------------------
+
+_LISTED = re.compile(r"[\w.]+")
+
+
+def read_printed(found: Findings, part: Part) -> None:
+    """Reads the arguments that a program printed: all that it has, so that one without a row says
+    nothing unless it changes the layout. A line of sizes alone does not print those of experts."""
+    scope, names = Scope(), set[str]()
+    for name, word in part.printed:
+        spend(STEP, "keys")
+        names.add(name)
+        row = row_of(f"--{flags.PRINTED.get(name, name)}")
+        if "." in name:
+            read_key(found, scope, tuple(name.replace("-", "_").split(".")), [word], word.place)
+        elif row is not None and (row.kind != "text" or word.text not in NOTHING):
+            several = row.kind in ("words", "sizes") and word.text[:1] == "["
+            listed = [
+                Word((CommandRun(one, *word.place),), word.place)
+                for one in _LISTED.findall(word.text)
+            ]
+            assign(found, name, row, listed if several else [word], word.place)
+        elif row is None and word.text not in (*NOTHING, "1"):
+            ignore(found, scope, name, word.text, word.place)
+    if "context-parallel-size" in names and "num-layers" not in names:
+        found.add(found.unresolved, "not-printed", "ep", "", part.printed[0][1].place, sets="ep")
 
 
 # -- recipes -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from groups.budget import spend
@@ -78,6 +78,8 @@ class Shell:
         self.commands: list[list[Word]] = []
         self.documents: list[Source] = []
         self.written: set[str] = set()  # files that it puts something into
+        self.files: Mapping[str, Source] = {}  # other scripts of the paste, by their names
+        self.taken: set[str] = set()  # those of them that it takes in
         self.faults: list[Fault] = []
         self.spent = 0
 

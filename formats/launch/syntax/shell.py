@@ -21,7 +21,8 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from groups.budget import spend
 
@@ -30,9 +31,11 @@ from .expand import HEREDOC, MAX_DEPTH, Expander, Shell, Variable, set_by_slurm
 from .words import STEP, CommandRun, Source, Word, split
 
 
-def read_script(source: Source) -> Shell:
-    """Reads a script: its commands, variables and here-documents."""
+def read_script(source: Source, files: Mapping[str, Source] = MappingProxyType({})) -> Shell:
+    """Reads a script: its commands, variables and here-documents. files: other scripts, by their
+    names, which are read where it takes them in."""
     shell = Shell()
+    shell.files = files
     _Reader(shell, source, 0).read()
     return shell
 
@@ -40,7 +43,14 @@ def read_script(source: Source) -> Shell:
 SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
 """Suffixes of scripts."""
 
+TAKES_IN = ("source", ".", "bash", "sh", "zsh", "sbatch", "srun")
+"""Programs that run another script."""
+
+REMOTE = ("ssh", "pdsh", "clush", "parallel-ssh", "pssh")
+"""Programs whose last word is a script for other machines."""
+
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
+_ITSELF = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(\"?)(?:\$\{\1\}|\$\1(?![A-Za-z0-9_]))")
 _WHITE = re.compile(r"\s")
 _PLAIN = re.compile(r"[^\s\\'\"`$;&|()<>]+")
 _SPACES = re.compile(r"[ \t\r\f\v]+")
@@ -87,10 +97,18 @@ class _Reader(Expander):
     # -- words -----------------------------------------------------------------------------------
 
     def _take(self, start: int, end: int) -> None:
-        """Adds characters to the word unchanged."""
+        """Adds characters to the word unchanged. ``NAME="$NAME more"`` is ``NAME+=" more"``: a
+        variable that names itself first takes its old value once."""
         self._begin()
         self.runs += self.source.part(start, end)
         self.i = end
+        begins = self.text[end - 1] == "=" and len(self.runs) == 1 and not self.array
+        itself = _ITSELF.match(self.text, start) if begins else None
+        if itself and itself[1] in self.shell.variables and self._assigns(self.runs):
+            self.runs[-1] = self.runs[-1]._replace(text=f"{itself[1]}+=")
+            self.i = itself.end()
+            if itself[2]:
+                self._quote_after(itself[2])
 
     def _begin(self) -> None:
         if self.begun is None:
@@ -264,7 +282,12 @@ class _Reader(Expander):
     # -- quotes and expansions -------------------------------------------------------------------
 
     def _quote(self) -> None:
-        start, quote = self.i, self.text[self.i]
+        quote = self.text[self.i]
+        self._quote_after(quote, self.i)
+
+    def _quote_after(self, quote: str, start: int = -1) -> None:
+        """The rest of a quotation; start: of the quote itself, if that is still to be read."""
+        start = self.i - 1 if start < 0 else start
         end = self.closing(quote, start + 1)
         if end < 0:
             if quote not in self.no_more:
@@ -352,6 +375,14 @@ class _Reader(Expander):
     def _read_nested(self, words: list[Word], into: str) -> None:
         """Reads ``bash -c`` and ``eval`` as scripts, and files that are written."""
         runs: Sequence[CommandRun] = ()
+        names = [word.text.rsplit("/", 1)[-1] for word in words[:4]]
+        if names[0] in TAKES_IN or names[0] in self.shell.files:
+            name = next((name for name in names if name in self.shell.files), "")
+            if name and name not in self.shell.taken:
+                self.shell.taken.add(name)
+                self._read_inside(self.shell.files[name])
+        if names[0] in REMOTE and _WHITE.search(words[-1].text):
+            runs = words[-1].runs
         if words[0].text == "eval" or (words[0].text == "echo" and into.endswith(SCRIPTS)):
             runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
             self.shell.commands.pop()
