@@ -68,6 +68,7 @@ def served_context(inputs: CommandLine, log: str = "") -> Context:
     for item in inputs.launch.problems if inputs.launch else ():
         if item.code == "layers-with-states" and options.model is None:
             raise CommandError(note_text(item))
+    _require_model(inputs)
     known: Document = {"model": "", **_start(inputs), **fields_of_job(job)}
     names = (*OF_SERVER, *NUMBER_NAMES, *SERVED)
     texts = machine_texts(inputs)
@@ -81,6 +82,7 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     """The page's state where it shows that job: a published layout or a launch file trains as it
     says, and options stand over both."""
     options = inputs.options
+    _require_model(inputs)
     known: Document = {"model": "", **_start(inputs)}
     known |= fields_of_job(job)
     texts = machine_texts(inputs)
@@ -117,6 +119,18 @@ def machine_named(inputs: CommandLine) -> Machine:
     names = ("cluster", "capacity", *NUMBER_NAMES)
     texts |= {name: text for name in names if (text := getattr(options, name)) is not None}
     return machine_of_state(State(**texts))
+
+
+def _require_model(inputs: CommandLine) -> None:
+    """Refuses a launch text that says nothing of its model: no other model stands in for it."""
+    options = inputs.options
+    if inputs.launch is None or any(getattr(options, name) for name in ("model", "changes")):
+        return
+    from formats.launch.training import training_of
+
+    if "model" not in training_of(inputs.launch):
+        what = "names no model, and no layers, hidden size and heads of one"
+        raise CommandError(f"{options.args} {what}. Give --model")
 
 
 def _start(inputs: CommandLine) -> Document:

@@ -126,7 +126,7 @@ def test_the_tables_hold_together():
     assert not NO_GROUP & known - {"use-distributed-optimizer"}
     assert not set(REMOVED) & set(OPTIONS)
     assert set(REMOVED.values()) <= set(OPTIONS) | NO_GROUP
-    kinds = {"switch", "off", "text", "word", "words", "partition", *SAMPLES}
+    kinds = {"switch", "off", "text", "list", "word", "words", "partition", *SAMPLES}
     for row in (*OPTIONS.values(), *(key.row for key in KEYS.values())):
         assert isinstance(row, Row)
         assert row.kind in kinds

@@ -123,6 +123,35 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "verl",
         {"nodes": 2, "gpus_per_node": 8, "tp": 4, "pp": 2, "micro_batch": 2, "global_batch": 512},
     ),
+    "FlagScale": (
+        "system:\n  tensor_model_parallel_size: 4\n  decoder_first_pipeline_num_layers: 13\n"
+        "  pipeline_model_parallel_size: 4\nmodel: {num_layers: 64, seq_length: 4096}",
+        "flagscale",
+        {"tp": 4, "pp": 4, "layers": 64, "first": 13, "seq": 4096},
+    ),
+    "ChatLearn": (
+        "models:\n  policy_trainer: {num_gpu: 16, tensor_model_parallel_size: 4}\n"
+        "  policy: {num_gpu: 16, tensor_parallel_size: 8}",
+        "chatlearn",
+        {"tp": 4, "framework": "megatron"},
+    ),
+    "PaddleNLP": (
+        "python -m paddle.distributed.launch --nnodes 2 --devices 0,1,2,3 run.py "
+        "--tensor_parallel_degree 4 --sharding stage1 --sharding_parallel_degree 2",
+        "paddle-fleet",
+        {"nodes": 2, "gpus_per_node": 4, "tp": 4},
+    ),
+    "ColossalAI": (
+        "colossalai run --nproc_per_node 8 --host a,b benchmark.py --plugin 3d --tp 4 --pp 2",
+        "colossalai",
+        {"nodes": 2, "gpus_per_node": 8, "tp": 4, "pp": 2},
+    ),
+    "Hugging Face Trainer": (
+        "deepspeed --num_gpus 8 run.py --model_name_or_path a/b --gradient_checkpointing False "
+        "--per_device_train_batch_size 2",
+        "hf-trainer",
+        {"gpus_per_node": 8, "micro_batch": 2, "framework": "device-mesh"},
+    ),
     "verl on FSDP": (
         "python -m verl.trainer.main_ppo trainer.nnodes=1 trainer.n_gpus_per_node=8\\\n"
         "  actor_rollout_ref.rollout.tensor_model_parallel_size=2",
@@ -275,6 +304,7 @@ def test_what_a_framework_does_where_its_text_is_silent_is_said_to_be_assumed():
     parsed = parse(SWIFT)
     assumed = {"cp": 1, "etp": 1, "nodes": 1, "micro_batch": 1, "global_batch": 16}
     trained = {"recompute": "selective", "zero": 1, "attention": "flash"}
+    trained |= {"sequence_parallel": False}
     assert parsed.assumed == assumed | trained
     facts = [note.facts for note in parsed.missing]
     assert {"field": "etp", "assumed": 1} in facts
@@ -282,7 +312,7 @@ def test_what_a_framework_does_where_its_text_is_silent_is_said_to_be_assumed():
     said = "--recompute_granularity none --use_distributed_optimizer false --micro_batch_size 2"
     parsed = parse(f"{SWIFT.rstrip()} {said}")
     del assumed["micro_batch"]
-    assert parsed.assumed == assumed | {"attention": "flash"}
+    assert parsed.assumed == assumed | {"attention": "flash", "sequence_parallel": False}
     assert parse("megatron sft --tensor_model_parallel_size 4").assumed.get("etp") is None
     assert "etp" not in parse(f"{SWIFT.rstrip()} --expert_tensor_parallel_size 2").assumed
 

@@ -52,6 +52,8 @@ Kind = Literal[
     "count",  # from 0
     "degree",  # a size, or -1 for what remains
     "sizes",  # several
+    "list",  # several, with commas between
+    "listed",  # how many words stand there, with commas between
     "nodes",  # a size or a range
     "devices",  # a size, or a word that leaves it to the machine
     "gres",  # Slurm's resources
@@ -221,6 +223,7 @@ class WordLists:
     beside: tuple[str, ...]
     shape: tuple[str, ...]
     printed: Mapping[str, str]
+    wrappers: ByWhat
 
 
 def by_word(words: ByWhat) -> dict[str, str]:

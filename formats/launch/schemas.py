@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Literal
 
 from groups.budget import spend
 from groups.frameworks import FRAMEWORKS, framework_of
@@ -72,7 +71,7 @@ class Asks(Rule):
 class Under:
     """A table for a section of another table; without a section, for its top level."""
 
-    table: Literal["megatron", "options"]
+    table: str  # "megatron", "options", or a framework whose options are keys too
     section: str = ""
 
 
@@ -95,18 +94,26 @@ class Schema:
     role_keys: Fields = field(default_factory=dict)  # under the section of any role
     role_keys_of: tuple[Under, ...] = ()
     options: Fields = field(default_factory=dict)
+    options_like: tuple[str, ...] = ()  # frameworks whose options it takes too
     has_all_options: bool = False  # Megatron's do not count beside them
     switches: tuple[str, ...] = ()  # options without a value that say nothing here
     switch_values: bool = False  # its switches take a truth value, as Hugging Face's parser has it
+    gated_width: int = 1  # of a gated MLP: by how much its width is divided for each matrix
     within: tuple[str, ...] = ()  # a section whose keys are as if at the top, "*" for any name
     inherits: tuple[str, ...] = ("defaults",)  # keys that take over what other files say
     own_files: tuple[str, ...] = ()  # how its own files begin, which say 1 of every size
-    unsaid: Mapping[str, int | str] = field(default_factory=dict)  # how it trains by itself
+    unsaid: Mapping[str, int | str | bool] = field(default_factory=dict)  # how it trains by itself
     etp: int = 0  # of experts where the text is silent; 0: as tp
 
     @cached_property
     def key_rows(self) -> dict[str, Row]:
         return {**_under(self.keys_of), **self.keys}
+
+    @cached_property
+    def option_rows(self) -> Fields:
+        """Its options, and those of frameworks that it is like."""
+        like = (_file().frameworks[name].options for name in self.options_like)
+        return {**dict(itertools.chain.from_iterable(one.items() for one in like)), **self.options}
 
     @cached_property
     def role_key_rows(self) -> dict[str, Row]:
@@ -120,7 +127,7 @@ class Schema:
     @cached_property
     def fields(self) -> frozenset[str]:
         """Fields that the table can set; a file named elsewhere can set only these."""
-        tables = (self.key_rows, self.options, self.role_key_rows)
+        tables = (self.key_rows, self.option_rows, self.role_key_rows)
         return frozenset(row.field for table in tables for row in table.values())
 
     def chosen(self, texts: SettingTexts, roles: Iterable[str]) -> str:
@@ -174,8 +181,14 @@ def _under(tables: Sequence[Under]) -> dict[str, Row]:
     return {
         f"{under.section}.{name}".lstrip("."): row
         for under in tables
-        for name, row in shared[under.table].items()
+        for name, row in (shared.get(under.table) or _named_options(under.table)).items()
     }
+
+
+def _named_options(framework: str) -> Fields:
+    """The options of a framework by the names of keys."""
+    options = _file().frameworks[framework].options
+    return {name.lstrip("-").replace("-", "_"): row for name, row in options.items()}
 
 
 SCHEMAS = Rows(lambda: {name: replace(s, name=name) for name, s in _file().frameworks.items()})
@@ -218,5 +231,5 @@ def beginnings(paths: Iterable[str]) -> set[str]:
 
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
-_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron")
+_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron", "colossalai")
 """Programs that are recognised together with the word after them."""

@@ -54,6 +54,12 @@ def training_of(text: Parsed) -> Document:
             found |= row.says
     if match := _FIRST_DENSE.fullmatch(str(values.get("moe_freq", ""))):
         found["dense_layers"] = int(match[1])
+    if "first_dense" in values:
+        found["dense_layers"] = values["first_dense"]
+    if "shared_experts" in values and "expert_ffn" in values:
+        found["shared_expert_ffn"] = values["shared_experts"] * values["expert_ffn"]
+    if values.get("shares") is False:
+        found["shared_expert_ffn"] = 0
     if "distributed_optimizer" in values:
         found["zero"] = found.get("zero") or int(values["distributed_optimizer"])
     found |= _dispatched(values)
@@ -149,6 +155,7 @@ def _recomputed(values: Document) -> dict[str, str]:
     if word not in WORDS:
         word = "full" if values.get("recompute_whole") is True else ""
         word = word or ("selective" if values.get("recompute_core") is True else "")
+        word = word or ("none" if values.get("recompute_whole") is False else "")
     if word == "full":
         return {"recompute": word}
     named = str(values.get("recompute_modules", "core_attn")).replace(",", " ").split()

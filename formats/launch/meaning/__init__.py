@@ -23,8 +23,15 @@ from .choice import Choice, choice_of, of_run
 from .framework import deepspeeds_tp, framework_of
 from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
 from .settled import Remarks, Settled, settle, values_of, variable_defaults
-from .sizes import FIELDS, set_copies, sizes_of
-from .unsaid import assume_axes, assume_batch, assume_training, assume_vocabulary, may_be_any
+from .sizes import FIELDS, set_copies, sizes_of, width_of_gated
+from .unsaid import (
+    assume_axes,
+    assume_batch,
+    assume_training,
+    assume_vocabulary,
+    etp_of,
+    may_be_any,
+)
 
 
 def meaning_of(reading: Reading, run: str = "") -> Parsed:
@@ -51,8 +58,8 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     else:
         remarks.missing.append(Note("unknown-framework", {"form": reading.form}))
     assume_axes(sizes, assumed, framework, may_be, remarks)
-    if reading.schema and reading.schema.etp and sizes.get("ep", 1) > 1 and "etp" not in sizes:
-        remarks.assume(assumed, "etp", reading.schema.etp)
+    if sizes.get("ep", 1) > 1 and "etp" not in sizes and (etp := etp_of(reading)):
+        remarks.assume(assumed, "etp", etp)
     if reading.engine == "vllm" and "dp" not in sizes and not may_be("dp"):
         remarks.assume(assumed, "dp", 1)  # whatever GPUs remain
     if reading.engine == "tensorrt-llm" and "dp" not in sizes and reading.configured:
@@ -65,6 +72,8 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
     known = values_of(settled) | sizes
+    if reading.schema:
+        known |= width_of_gated(known, reading.schema.gated_width)
     assume_batch(known, assumed, remarks)
     assume_training(reading, framework, known, assumed, may_be, remarks)
     if framework:

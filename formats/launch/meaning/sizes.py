@@ -7,7 +7,7 @@ from dataclasses import replace
 from groups.frameworks import framework_of
 from groups.layout import SERVED
 from groups.notes import Note
-from groups.stages.layout_strings import parse_layout
+from groups.stages.layout_strings import parse_layout, write_layout
 
 from ...values import Document, Facts
 from .. import flags
@@ -43,6 +43,8 @@ def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
     sizes |= _OF_SERVERS.get(engine, lambda *_: {})(values, sizes, remarks)
     sizes |= _weight_shards(settled, sizes, remarks)
     _set_batches(values, sizes)
+    if values.get("extends_ep") and sizes.get("tp", 1) > 1:  # experts are dealt, not cut, over tp
+        sizes |= {"ep": sizes.get("ep", 1) * sizes["tp"], "etp": 1}
     return sizes
 
 
@@ -68,6 +70,25 @@ def set_copies(
         sizes |= {"instances": copies} if copies > 1 else {}
     elif values.get("replicate", 1) > 1:
         remarks.ignored.append(replace(settled["replicate"].item, code="not-drawn", sets=""))
+
+
+def width_of_gated(values: Facts, parts: int) -> Document:
+    """The width of a gated MLP where a framework's number counts all of its matrices: rounded up
+    to what each is a multiple of.
+
+    >>> width_of_gated({"ffn": 86016, "activation": "swiglu", "ffn_multiple": 256}, 3)
+    {'ffn': 28672}
+
+    Source: EleutherAI/gpt-neox ea7aefd megatron/model/transformer.py (ParallelMLP).
+    """
+    gated = str(values.get("activation", "")).lower() in GATED or values.get("gated")
+    if not gated or parts == 1 or "ffn" not in values:
+        return {}
+    width, each = int(values["ffn"] * 2 / parts) // 2, values.get("ffn_multiple", 1)
+    return {"ffn": -(-width // each) * each}
+
+
+GATED = ("swiglu", "geglu", "reglu", "bilinear", "glu")
 
 
 def _set_batches(values: Facts, sizes: Document) -> None:
@@ -133,6 +154,9 @@ def _set_layers(settled: Settled, sizes: Document, accounted: int, remarks: Rema
 
     accounted: ends of the model, embedding and loss, that count as a layer each.
     """
+    if "layer_list" in settled or "noop_layers" in settled:
+        _set_listed_layers(settled, sizes, remarks)
+        return
     if "layout" in settled:
         _set_layers_of_layout(settled, sizes, remarks)
         return
@@ -149,6 +173,35 @@ def _set_layers(settled: Settled, sizes: Document, accounted: int, remarks: Rema
         remarks.add_difference(chunk, "chunks-differ", vpp)
     else:
         sizes["vpp"] = vpp
+
+
+def _set_listed_layers(settled: Settled, sizes: Document, remarks: Remarks) -> None:
+    """Layers of each stage from their list, or from equal shares of which some layers do nothing.
+
+    Source: Ascend/MindSpeed-LLM c77308a mindspeed_llm/training/arguments.py (--num-layer-list,
+    --noop-layers: the number of layers counts those that do nothing).
+    """
+    count, pp = settled.get("layers"), sizes.get("pp", 1)
+    if listed := settled.get("layer_list"):
+        stages = list(listed.value)
+        if len(stages) != pp or (count and sum(stages) != count.value):
+            remarks.add_difference(listed, "layers-do-not-fit", pp)
+            return
+    else:
+        listed = settled["noop_layers"]
+        if not count or count.value % pp:
+            return
+        each = count.value // pp
+        stages = [each] * pp
+        for layer in listed.value:
+            if layer < count.value:
+                stages[layer // each] -= 1
+    if sizes.get("vpp", 1) > 1 or min(stages) < 1:
+        remarks.ignored.append(replace(listed.item, code="not-drawn", sets=""))
+    elif len({*stages}) > 1:
+        sizes["layers"] = write_layout(stages, 0)
+    else:
+        sizes["layers"] = sum(stages)
 
 
 def _set_layers_of_layout(settled: Settled, sizes: Document, remarks: Remarks) -> None:

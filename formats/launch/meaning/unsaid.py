@@ -86,6 +86,17 @@ def assume_axes(
                 remarks.assume(assumed, name, 1)
 
 
+def etp_of(reading: Reading) -> int:
+    """The parallel size of experts that a framework takes where the text is silent; 0: tp.
+
+    Megatron-Bridge has taken 1 since June 2026 (NVIDIA-NeMo/Megatron-Bridge PR 4579,
+    src/megatron/bridge/models/transformer_config.py); before, and in Megatron itself, it is tp.
+    """
+    if reading.schema:
+        return reading.schema.etp
+    return int(any(name in reading.text for name in ("megatron.bridge", "megatron-bridge")))
+
+
 def assume_batch(known: Facts, assumed: Document, remarks: Remarks) -> None:
     """Assumes that a device's batch is a micro-batch, unless something else is; and the global
     batch from gradient accumulation and the number of replicas."""

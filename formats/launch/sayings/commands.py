@@ -175,7 +175,7 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
 def _row_in(schema: Schema | None, name: str) -> Row | None:
     """The row of an option, in a framework or in none."""
     if schema:
-        options = schema.options
+        options = schema.option_rows
         row = options.get(name) or options.get(plain_name(name)) or _refused(options, name)
         if row or schema.has_all_options:
             return row if name[:2] == "--" or name in options else None

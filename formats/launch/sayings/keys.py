@@ -59,6 +59,8 @@ def read_key(
             found.frameworks.append((flags.SECTIONS_OF[section], item))
     key = flags.KEYS.get(".".join(path[-2:])) or flags.KEYS.get(path[-1])
     section = path[-2] if len(path) > 1 else ""
+    if section in WORDS.wrappers["options"] and (option := row_of(f"--{path[-1]}")):
+        key = flags.Key(option, (section,))
     if key is None or section not in key.sections:
         ignore(found, scope, name, shown, place)
     elif says_nothing(values):

@@ -135,6 +135,13 @@ def _value(row: Row, word: Word) -> object:
         return _open(word, "left-to-machine")
     if text == "auto":
         return _open(word, "left-to-trainer")
+    if row.kind == "listed":
+        return len([one for one in text.split(",") if one.strip()])
+    if row.kind == "list":
+        numbers = [one.strip() for one in text.split(",")]
+        if all(one.isdigit() and len(one) < 7 for one in numbers):
+            return tuple(map(int, numbers))
+        return NoValue("problems", "bad-value", word)
     if row.kind in ("switch", "off"):
         if text.lower() not in ON + OFF:
             return NoValue("problems", "bad-switch", word)

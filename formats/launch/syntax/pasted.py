@@ -250,10 +250,10 @@ def _printed(source: Source, lines: Sequence[Span]) -> Printed:
                 at += len(pair) + 1
         elif match := _MESH.search(text, start, end):
             names, sizes = re.findall(r"\w+", match[1]), [*re.finditer(r"\d+", match[2])]
-            for name, size in zip(names, sizes):
-                low = match.start(2) + size.start()
-                key = _MESH_KEYS.get(name, name)
-                counted.setdefault(f"parallelism.{key}", source.word(low, low + len(size[0])))
+            for axis, count in zip(names, sizes):
+                low = match.start(2) + count.start()
+                key = f"parallelism.{_MESH_KEYS.get(axis, axis)}"
+                counted.setdefault(key, source.word(low, low + len(count[0])))
     found = found if len(found) >= LEAST else {}
     return [*{**_with_meaning(found), **counted}.items()]
 
