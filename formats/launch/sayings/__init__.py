@@ -17,7 +17,7 @@ from .. import flags
 from ..flags import is_known, plain_name, row_of
 from ..syntax.expand import Shell
 from ..syntax.files import Entry, commands_of, form_of, read_file
-from ..syntax.pasted import Part, parts_of
+from ..syntax.pasted import Pasted, parts_of
 from ..syntax.recipes import read_recipes
 from ..syntax.shell import read_script
 from ..syntax.started import commands_in
@@ -52,11 +52,11 @@ def read(text: str) -> Reading:
         if part.name not in found.taken:  # else it was read where a script takes it in
             forms.append(_read_part(found, part, len(parts) > 1))
     if len(parts[0].source.text) < len(text) and not found.assignments:  # a command in its prose
-        forms = [_read_part(found, Part(form_of(text), Source.of(text)), True)]
+        forms = [_read_part(found, Pasted(form_of(text), Source.of(text)), True)]
     return found.reading(forms[0])
 
 
-def _read_part(found: Findings, part: Part, is_one_of_several: bool) -> str:
+def _read_part(found: Findings, part: Pasted, is_one_of_several: bool) -> str:
     """Reads one text of a paste; returns its form. Of several, the faults of a text without any
     setting are ignored: it may be what a program printed."""
     source, form = part.source, part.form

@@ -12,7 +12,7 @@ from .. import flags
 from ..flags import WORDS, Row, is_known, names_a_size, plain_name, row_of
 from ..schemas import Schema, beginnings, schema_of
 from ..syntax.files import Entry, read_file
-from ..syntax.pasted import NOTHING, Part
+from ..syntax.pasted import NOTHING, Pasted
 from ..syntax.recipes import Recipe
 from ..syntax.words import STEP, CommandRun, Fault, Source, Word, says_nothing, whole_place
 from .findings import Findings
@@ -186,7 +186,7 @@ def _note_inheriting(found: Findings, schema: Schema | None, entry: Entry) -> No
 _LISTED = re.compile(r"[\w.]+")
 
 
-def read_printed(found: Findings, part: Part) -> None:
+def read_printed(found: Findings, part: Pasted) -> None:
     """Reads the arguments that a program printed: all that it has, so that one without a row says
     nothing unless it changes the layout. A line of sizes alone does not print those of experts."""
     scope, names = Scope(), set[str]()

@@ -34,7 +34,7 @@ Printed = Sequence[tuple[str, Word]]
 """Options without their dashes, and the value that a program printed of each."""
 
 
-class Part(NamedTuple):
+class Pasted(NamedTuple):
     """One text of a paste."""
 
     form: str  # as `form_of` has it, or "printed"
@@ -98,21 +98,21 @@ NEEDS = {
 NOTHING = ("None", "False", "[]", "", "0", "0.0")
 
 
-def parts_of(text: str) -> list[Part]:
+def parts_of(text: str) -> list[Pasted]:
     """The texts in a paste, in their order; one of everything if nothing is around it."""
     spend(len(text) // 8, "characters")
     whole = Source.of(text)
     lines = [match.span() for match in re.finditer(r"[^\n]*\n|[^\n]+$", text)]
     if printed := _printed(whole, lines):
-        return [Part("printed", whole, printed=printed)]
+        return [Pasted("printed", whole, printed=printed)]
     blocks = list(_fenced(text, lines)) or list(_quoted(text, lines)) or [("", "", lines)]
     parts = []
     for form, name, block in blocks:
         for own, inside in _files(text, name, block):
             source = _joined(text, inside, form)
             kept = whole if source.text == text else source
-            parts.append(Part(form or form_of(kept.text), kept, own))
-    return parts or [Part("shell", whole)]
+            parts.append(Pasted(form or form_of(kept.text), kept, own))
+    return parts or [Pasted("shell", whole)]
 
 
 # -- what is around a text -----------------------------------------------------------------------
