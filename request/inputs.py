@@ -305,6 +305,9 @@ class MemoryInputs:
             otherwise="none that does",
         ),
     ] = ""
+    served_partition: Annotated[
+        str, Input("layers of each pipeline stage, with commas", otherwise="as the engine cuts")
+    ] = ""
     engine_log: Annotated[str, _pasted("what the server printed as it started")] = ""
 
 

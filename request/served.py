@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from formats.values import Document
 from groups import LayoutError
+from groups.inputs import number_in
 from groups.layout import Layout
+from groups.mesh import whole_number
+from groups.stages.layers import MAX_LAYERS
 from training.model import Model
 from training.models import MODELS
 from training.serving.placed import HeldByRanks, cut_of, engine_of, has_a2a, placed
@@ -18,6 +21,7 @@ from training.serving.server import GIB, ServerMemory, Serving, seen_memory, ser
 from .context import Context
 from .errors import refusal
 from .model import ChosenModel, model_of
+from .state import State, is_empty
 from .trained import cluster_of
 
 if TYPE_CHECKING:
@@ -32,6 +36,7 @@ FIELDS = {
     "requests": "served_requests",
     "batched": "served_batched",
     "a2a": "served_a2a",
+    "partition": "served_partition",
 }
 """The field of the state for each argument of the maths."""
 
@@ -97,12 +102,13 @@ def _served(context: Context) -> ServedModel:
         state.value("served_weights") or (published.weights if published else "bf16"),
         state.value("served_cache"),
         share=state.values["served_share"] or 0,
-        length=state.values["served_length"] or chosen.model.sequence,
+        length=state.values["served_length"] or _logged_length(state) or chosen.model.sequence,
         requests=state.values["served_requests"] or 0,
         batched=state.values["served_batched"] or 0,
         window=windows[0],
         full_every=windows[1],
         a2a=state.served_a2a if has_a2a(layout) else "",
+        partition=_partition(state.served_partition),
     )
     cut = cut_of(layout, chosen.model)
     cluster = cluster_of(state)
@@ -122,6 +128,27 @@ def _served(context: Context) -> ServedModel:
         is_a100="a100" in cluster,
     )
     return ServedModel(chosen, serving, memory, layout, gpus, layout.world_size // gpus)
+
+
+def _logged_length(state: State) -> int:
+    """The longest request that a server printed; 0 where no log says it."""
+    if is_empty(state.engine_log):
+        return 0
+    from formats.logs.engine import read_engine  # a large room that few questions enter
+
+    try:
+        log = read_engine(state.engine_log)
+    except LayoutError:  # is said below the numbers
+        return 0
+    return log.length if log else 0
+
+
+def _partition(text: str) -> tuple[int, ...]:
+    """The layers of each stage. Errors: LayoutError for what is no list of numbers."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    return tuple(
+        whole_number(number_in(word), "served_partition", maximum=MAX_LAYERS) for word in words
+    )
 
 
 def gpus_of_one(layout: Layout) -> int:

@@ -13,6 +13,7 @@ A framework whose files have fields of their own is a `schemas.Schema`.
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -211,6 +212,8 @@ class WordLists:
     formats: ByWhat
     quantizations: ByWhat
     caches: ByWhat
+    plain_fp8: tuple[str, ...]
+    lengths: tuple[tuple[str, int], ...]
     renamed: ByWhat
     counts_for: ByWhat
     leads_to: ByWhat
@@ -265,7 +268,10 @@ FIELDS = frozenset(
 """Fields that an option or a key may set."""
 
 LAUNCHERS = by_word(WORDS.launchers)
-VARIABLES = {name: Row(field) for name, field in by_word(WORDS.variables).items()}
+VARIABLES = {
+    name: Row(field, "word" if field in WORDS.served else "size")
+    for name, field in by_word(WORDS.variables).items()
+}
 SECTIONS_OF = by_word(WORDS.sections_of)
 REMOVED = WORDS.removed
 PRINTED = WORDS.printed
@@ -344,11 +350,28 @@ def named_format(name: str) -> str:
 
     >>> named_format("Qwen/Qwen3-235B-A22B-Instruct-2507-FP8"), named_format("org/m-GPTQ-Int8")
     ('fp8', 'int8')
+    >>> named_format("RedHatAI/Qwen3-32B-FP8-dynamic"), named_format("nvidia/Llama-3.1-8B-FP8")
+    ('fp8_plain', 'fp8_plain')
     >>> named_format("deepseek-ai/DeepSeek-V3"), named_format("")
     ('', '')
     """
     _, variants = _of_name(name)
-    return next((_FORMATS[word] for word in variants if word in _FORMATS), "")
+    found = next((_FORMATS[word] for word in variants if word in _FORMATS), "")
+    owner = name.lower().rpartition("/")[0].rpartition("/")[2]
+    return "fp8_plain" if found == "fp8" and owner in WORDS.plain_fp8 else found
+
+
+def longest_of(name: str) -> int:
+    """The tokens of the longest request that a model was made for, by its name; 0: not known.
+
+    >>> longest_of("meta-llama/Llama-3.1-70B-Instruct"), longest_of("Qwen/Qwen3-32B")
+    (131072, 40960)
+    >>> longest_of("/data/mine")
+    0
+    """
+    words, variants = _of_name(name)
+    plain = "".join((*words, *reversed(variants)))
+    return next((size for own, size in WORDS.lengths if fnmatch.fnmatchcase(plain, own)), 0)
 
 
 def keeps_states(name: str) -> bool:

@@ -41,6 +41,7 @@ SERVED = Parameters(
         "max_num_seqs": parameter("served_requests"),
         "max_num_batched_tokens": parameter("served_batched"),
         "a2a": parameter("served_a2a"),
+        "partition": parameter("served_partition"),
         "cluster": parameter("cluster"),
         "capacity": parameter("capacity"),
         "log": parameter("engine_log"),

@@ -29,6 +29,7 @@ SERVES: dict[str, Callable[[ServedModel], object]] = {
     "served_requests": lambda served: served.serving.requests_on(served.memory.total) or "",
     "served_batched": lambda served: served.memory.batched,
     "served_a2a": lambda served: served.serving.a2a,
+    "served_partition": lambda served: ",".join(map(str, served.serving.partition)),
 }
 """Fields about how a server serves, besides those of its job, and what applies if one is empty."""
 

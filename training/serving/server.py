@@ -89,7 +89,8 @@ class Serving:
     requests; batched: tokens of a batch. window, full_every: as of a published model; of vLLM and
     SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
     max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig). a2a: how
-    tokens reach their experts, one of A2A.
+    tokens reach their experts, one of A2A. partition: layers of each stage, if the engine is told
+    (VLLM_PP_LAYER_PARTITION, SGLANG_PP_LAYER_PARTITION).
 
     Errors: LayoutError for an unknown choice, and for a size out of range.
     """
@@ -104,6 +105,7 @@ class Serving:
     window: int = 0
     full_every: int = 0
     a2a: str = ""
+    partition: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require_choice("engine", self.engine, tuple(SHARES))
@@ -240,6 +242,10 @@ def server_memory(
     nothing, and where not one request at full length fits.
     """
     cut.require_fits(model)
+    if serving.engine == "vllm":
+        cut.require_copies(model)
+    if serving.weights == "fp8" and serving.engine in ("vllm", "sglang"):
+        cut.require_blocks(model)
     gpus = max(ranks, cut.attention * cut.pp)
     is_several = gpus > 1
     share = serving.share or SHARES[serving.engine][1]
@@ -258,7 +264,7 @@ def server_memory(
     window = serving.window if serving.engine in ("vllm", "sglang") else 0
     kept = kept_by_layers(model, cut, window, serving.full_every, serving.cache == "fp8")
     layers = tuple(each for layer in kept for each in layer)
-    dealt = stage_layers(model.layers, cut.pp, serving.engine)
+    dealt = stage_layers(model.layers, cut.pp, serving.engine, serving.partition)
     places = kept_on_stages(kept, dealt)
     work = _working(model, cut, serving, (total, is_several, is_a100))
     stages = tuple(

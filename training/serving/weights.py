@@ -2,7 +2,8 @@
 
     bf16    2
     fp8     1 + 4 / 128**2            a 32-bit scale for each block of 128 x 128 (DeepSeek-V3)
-    int8    1                         a scale for each row is not counted
+    fp8_plain 1                       a scale for each tensor or row is not counted
+    int8    1                         the same
     int4    0.5 + (2 + 0.5) / 128     a 16-bit scale and a 4-bit zero point for 128 (AWQ, GPTQ)
     nvfp4   0.5 + 1 / 16              an 8-bit scale for 16
     mxfp4   0.5 + 1 / 32              an 8-bit scale for 32; experts only, as in GPT-OSS
@@ -35,6 +36,7 @@ from ..parameters import end_weights
 FORMATS: Mapping[str, float] = {
     "bf16": 2.0,
     "fp8": 1 + 4 / 128**2,
+    "fp8_plain": 1.0,
     "int8": 1.0,
     "int4": 0.5 + 2.5 / 128,
     "nvfp4": 0.5 + 1 / 16,
@@ -53,6 +55,12 @@ WEIGHTS = ("attention", "mlp", "experts", "tables")
 
 VOCABULARY_MULTIPLE = 64
 """vLLM pads the vocabulary to a multiple of this, and then cuts it over the ranks."""
+
+FP8_BLOCK = 128
+"""Rows and columns of a block with a scale of its own: no rank's part may cut one
+(vllm-project/vllm 00193b8
+vllm/model_executor/layers/quantization/utils/fp8_utils.py (validate_fp8_block_shape);
+sgl-project/sglang 0.5.23 srt/layers/quantization/fp8.py)."""
 
 MXFP4_MULTIPLE = 256
 """Rows of an expert's matrix are padded to so many where kernels of mxfp4 need it: 2,880 of GPT-OSS
@@ -111,6 +119,39 @@ class Cut:
                 raise error.replace(control="tp", alternatives=fixes)
         if self.ep > 1 and not model.moe_layers:
             raise refusal("ep-without-experts", "ep", {"ep": 1}, ep=self.ep)
+
+    def require_blocks(self, model: Model) -> None:
+        """Raises LayoutError where a rank's width is no multiple of the blocks of FP8 weights.
+
+        >>> from training.models import MODELS
+        >>> Cut(attention=32, dense=32, etp=32).require_blocks(MODELS["deepseek-v3"].model)
+        Traceback (most recent call last):
+        groups.errors.LayoutError: ffn 18432 over tp 32 is 576, which cuts blocks of 128; try tp 16
+        """
+        dense = model.moe_layers < model.layers
+        widths = [("ffn", model.ffn, self.dense)] if dense else []
+        if model.moe_layers:
+            widths += [("expert_ffn", model.expert_ffn, self.etp)]
+            widths += [("shared_expert_ffn", model.shared_expert_ffn, self.dense)]
+        for name, width, parts in widths:
+            if width % parts or not width or not width // parts % FP8_BLOCK:
+                continue
+            smaller = (parts >> times for times in range(1, 12) if parts >> times)
+            fits = (n for n in smaller if not width % n and not width // n % FP8_BLOCK)
+            fixes = [{"tp": n * self.attention // parts} for n in fits][:1]
+            facts = {"name": name, "width": width, "tp": parts, "part": width // parts}
+            raise refusal("width-cuts-blocks", "tp", *fixes, block=FP8_BLOCK, **facts)
+
+    def require_copies(self, model: Model) -> None:
+        """Raises LayoutError where vLLM's decode context parallelism has no copies of KV heads to
+        share a sequence among (vllm-project/vllm 00193b8 vllm/config/model.py,
+        verify_with_parallel_config); with MLA every rank has one."""
+        if self.dcp == 1 or model.is_mla:
+            return
+        copies, queries = self.attention // model.kv_heads, model.heads // model.kv_heads
+        if copies < 2 or self.dcp > copies or queries % self.dcp:
+            facts = {"dcp": self.dcp, "tp": self.attention, "kv_heads": model.kv_heads}
+            raise refusal("dcp-beyond-copies", "dcp", {"dcp": 1}, copies=max(copies, 1), **facts)
 
 
 @lru_cache(maxsize=512)

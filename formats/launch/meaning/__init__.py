@@ -27,6 +27,7 @@ from .sizes import FIELDS, set_copies, sizes_of, width_of_gated
 from .unsaid import (
     assume_axes,
     assume_batch,
+    assume_length,
     assume_training,
     assume_vocabulary,
     etp_of,
@@ -72,6 +73,8 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
     known = values_of(settled) | sizes
+    if reading.engine and named and "served_length" not in known:
+        known |= assume_length(str(named.value), remarks)
     if reading.schema:
         known |= width_of_gated(known, reading.schema.gated_width)
     assume_batch(known, assumed, remarks)

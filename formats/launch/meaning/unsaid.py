@@ -86,6 +86,16 @@ def assume_axes(
                 remarks.assume(assumed, name, 1)
 
 
+def assume_length(name: str, remarks: Remarks) -> Document:
+    """Assumes the longest request of a server: what its model was made for (vllm-project/vllm
+    00193b8 vllm/config/model.py, _get_and_verify_max_len; SGLang and TensorRT-LLM take the same)."""
+    length = flags.longest_of(name)
+    if not length:
+        return {}
+    remarks.missing.append(Note("length-of-model", {"length": length, "name": name[:80]}))
+    return {"served_length": length}
+
+
 def etp_of(reading: Reading) -> int:
     """The parallel size of experts that a framework takes where the text is silent; 0: tp.
 

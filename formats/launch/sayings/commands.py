@@ -137,6 +137,8 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     words, word, short = command.words, command.words[at], flags.SHORT.get(launcher, {})
     name, equals, _ = word.text.partition("=")
     row = short.get(name) or _row_in(command.schema, name)
+    if name in ("-e", "--env") and words[at + 1 : at + 2] and not equals:
+        return _environment(found, command, words[at + 1])
     values = [word.after(len(name) + 1)] if equals else []
     if name.startswith("--"):
         found.settings[command.scope.run, plain_name(name)] = values or following(words, at)
@@ -170,6 +172,16 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     elif values:
         _note_configured(found, command, name, values[0], place)
     return 1 if equals else 1 + len(values)
+
+
+def _environment(found: Findings, command: Command, word: Word) -> int:
+    """Reads a variable that a container gets; returns the number of words with its option."""
+    name, equals, _ = word.text.partition("=")
+    row = flags.VARIABLES.get(name)
+    if row and equals:
+        row = replace(row, rank=flags.VARIABLE_RANK)
+        assign(found, name, row, [word.after(len(name) + 1)], word.place, command.scope.run)
+    return 2
 
 
 def _row_in(schema: Schema | None, name: str) -> Row | None:
