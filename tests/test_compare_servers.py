@@ -19,7 +19,7 @@ from request.state import State
 from views.compare.view import SERVER_PAIRS, compare_slide
 from views.page import answer
 
-TP4 = "vllm serve meta-llama/Llama-3.1-70B-Instruct --tensor-parallel-size 4"
+TP4 = "vllm serve meta-llama/Llama-3.1-70B-Instruct --max-model-len 8192 --tensor-parallel-size 4"
 TP8 = TP4.replace("size 4", "size 8")
 KEPT = "?framework=vllm&nodes=1&tp=4&pp=1"
 WITH_GROUPS = ("groups", "nodes", "orders", "ranks", "collectives")

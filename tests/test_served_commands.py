@@ -33,28 +33,30 @@ trtllm-serve --tp_size 8 --trust_remote_code deepseek-ai/DeepSeek-R1 --port 8000
 """
 """As NVIDIA/TensorRT-LLM's examples/serve have it: the model behind options, the rest in a file."""
 
-COMMANDS = {  # the model, and of SERVED: weights, cache, share, length, requests, batched, a2a
+# The model, and of SERVED: weights, cache, share, length (that the command says, or that the model
+# was made for), requests, batched, a2a, partition.
+COMMANDS = {
     "vllm serve Qwen/Qwen3-32B-AWQ --gpu-memory-utilization 0.85 -q awq_marlin --max-num-seqs 64": (
-        *("qwen3-32b", "int4", "", "0.85", "", "64", "", ""),
+        *("qwen3-32b", "int4", "", "0.85", "40960", "64", "", "", ""),
     ),
     "vllm serve -tp 4 --enable-prefix-caching Qwen/Qwen3-235B-A22B --quantization fp8 "
     "--kv-cache-dtype fp8_e4m3 --max-model-len 32k --max-num-batched-tokens 4K": (
-        *("qwen3-235b-a22b", "fp8", "fp8", "", "32000", "", "4096", ""),
+        *("qwen3-235b-a22b", "fp8_plain", "fp8", "", "32000", "", "4096", "", ""),
     ),
     f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --mem-fraction-static 0.8 "
     "--context-length 8192 --max-running-requests 64 --chunked-prefill-size 4096": (
-        *("deepseek-v3", "", "", "0.8", "8192", "64", "4096", ""),
+        *("deepseek-v3", "", "", "0.8", "8192", "64", "4096", "", ""),
     ),
     f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --moe-a2a-backend deepep": (
-        *("deepseek-v3", *[""] * 6, "deepep"),
+        *("deepseek-v3", "", "", "", "163840", "", "", "deepep", ""),
     ),
     f"{SGLANG} deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --moe-a2a-backend mooncake": (
-        *("deepseek-v3", *[""] * 7),
+        *("deepseek-v3", "", "", "", "163840", *[""] * 4),
     ),
-    TRTLLM: ("deepseek-v3", "", "fp8", "0.8", "", "64", "2048", ""),
-    "vllm serve openai/gpt-oss-20b": ("gpt-oss-20b", *[""] * 7),
+    TRTLLM: ("deepseek-v3", "", "fp8", "0.8", "163840", "64", "2048", "", ""),
+    "vllm serve openai/gpt-oss-20b": ("gpt-oss-20b", "", "", "", "131072", *[""] * 4),
     "vllm serve RedHatAI/Qwen3-8B-quantized.w4a16 --max-model-len auto": (
-        *("qwen3-8b", "int4", *[""] * 6),
+        *("qwen3-8b", "int4", *[""] * 7),
     ),
 }
 

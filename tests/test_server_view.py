@@ -38,7 +38,7 @@ def server(**fields):
     return Context.of(State(**{**start, **fields}))
 
 
-COPIES = {"tp": 8, "model": "qwen3-235b-a22b", "served_weights": "fp8"}
+COPIES = {"tp": 8, "model": "qwen3-235b-a22b", "served_weights": "fp8_plain"}
 
 # -- who has what ----------------------------------------------------------------------------------
 
@@ -259,11 +259,11 @@ def test_a_log_of_another_model_differs():
 
 def test_endpoint_command_and_page_say_the_same(capsys):
     asked = {"nodes": 1, "tp": 8, "framework": "vllm", "model": "qwen3-235b-a22b"}
-    facts = json.loads(server_memory(**asked, weights="fp8"))
+    facts = json.loads(server_memory(**asked, weights="fp8_plain"))
     assert facts == json.loads(json.dumps(server_facts(server(**COPIES))))
     words = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
     out = io.StringIO()
-    argv = ["memory", *words, "--served-weights=fp8", "--format=json"]
+    argv = ["memory", *words, "--served-weights=fp8_plain", "--format=json"]
     assert run(argv, io.StringIO(), out, io.StringIO()) == 0
     said = json.loads(out.getvalue())
     assert {name: said[name] for name in facts} == facts

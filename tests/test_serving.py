@@ -452,12 +452,12 @@ SERVES = {  # the model, the format of its weights, the longest request, GPUs th
         8192,
         4,
     ),
-    "vllm serve Qwen/Qwen3-235B-A22B -tp 8": ("qwen3-235b-a22b", "bf16", 4096, 8),
+    "vllm serve Qwen/Qwen3-235B-A22B -tp 8": ("qwen3-235b-a22b", "bf16", 40960, 8),
     "python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-V3 --tp 16 --nnodes 2 --dp 16"
     " --enable-dp-attention --moe-a2a-backend deepep --mem-fraction-static 0.8": (
         "deepseek-v3",
         "fp8",
-        4096,
+        163840,
         16,
     ),
 }

@@ -84,8 +84,11 @@ def served_of(text: Parsed) -> Document:
     served = {name: text.serving.get(name, "") for name in flags.SERVED}
     named = named_format(str(text.training.get("named", "")))
     served["served_a2a"] = served["served_a2a"] if served["served_a2a"] in A2A else ""
-    by_name = {("int4", "int8"), ("fp8_plain", "fp8")}  # GPTQ has both, FP8 blocks or none
-    if not served["served_weights"] or (served["served_weights"], named) in by_name:
+    name = str(text.training.get("named", ""))
+    is_online = served["served_weights"] == "fp8" and not named and published_model(name)
+    if is_online and MODELS[published_model(name)].weights != "fp8":
+        served["served_weights"] = "fp8_plain"  # of a checkpoint that has no blocks
+    if not served["served_weights"] or (served["served_weights"], named) == ("int4", "int8"):
         served["served_weights"] = named
     return served
 

@@ -128,11 +128,12 @@ class Cut:
         Traceback (most recent call last):
         groups.errors.LayoutError: ffn 18432 over tp 32 is 576, which cuts blocks of 128; try tp 16
         """
-        dense = model.moe_layers < model.layers
+        whole = self.dense == self.attention  # else SGLang may leave dense layers whole
+        dense = model.moe_layers < model.layers and whole
         widths = [("ffn", model.ffn, self.dense)] if dense else []
         if model.moe_layers:
             widths += [("expert_ffn", model.expert_ffn, self.etp)]
-            widths += [("shared_expert_ffn", model.shared_expert_ffn, self.dense)]
+            widths += [("shared_expert_ffn", model.shared_expert_ffn, self.dense)] * whole
         for name, width, parts in widths:
             if width % parts or not width or not width // parts % FP8_BLOCK:
                 continue

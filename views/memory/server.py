@@ -85,8 +85,7 @@ def _inputs(context: Context) -> Markup:
         hints = {}
     rare = [form.number(name, state, hint=hints.get(name, ""))
             for name in ("served_requests", "served_batched")]  # fmt: skip
-    if context.layout.mesh.size("pp") > 1:
-        rare.append(form.text("served_partition", state))
+    rare.append(form.text("served_partition", state))
     if context.layout.expert is not None and has_a2a(context.layout):
         ways = [("DeepEP", "deepep")]
         rare.append(form.choice("served_a2a", state, ways, unsaid=say("a2a_none")))

@@ -73,7 +73,8 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
     known = values_of(settled) | sizes
-    if reading.engine and named and "served_length" not in known:
+    is_left = any(item.sets == "served_length" for item in reading.ignored)
+    if reading.engine and named and "served_length" not in known and not is_left:
         known |= assume_length(str(named.value), remarks)
     if reading.schema:
         known |= width_of_gated(known, reading.schema.gated_width)
