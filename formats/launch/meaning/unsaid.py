@@ -87,8 +87,8 @@ def assume_axes(
 
 
 def assume_length(name: str, remarks: Remarks) -> Document:
-    """Assumes the longest request of a server: what its model was made for (vllm
-    00193b8 vllm/config/model.py, _get_and_verify_max_len; SGLang and TensorRT-LLM take the same)."""
+    """Assumes the longest request of a server: what its model was made for, in every engine (vllm
+    00193b8 vllm/config/model.py, _get_and_verify_max_len)."""
     length = flags.longest_of(name)
     if not length:
         return {}
