@@ -25,12 +25,13 @@ from ..launch.meaning.choice import of_run
 from ..launch.sayings import Reading
 from ..launch.training import served_of
 from .build import Known, Sketch, machines, plan_read
+from .kubernetes import ROLES_OF_KV, STARTS, is_manifest, is_recipe, pods_of, workers_of
 from .model import PlanRead
 from .settings import Settings
 
 PHASES = (
     *(Phase("prefill", ("prefill",)), Phase("transfer", ("prefill", "decode"))),
-    Phase("decode", ("decode",)),
+    *(Phase("decode", ("decode",)), Phase("serve", ("server",))),
 )
 KINDS = ("prefill", "decode")
 GRAPH = "spec.services."
@@ -58,7 +59,9 @@ class ServerRead:
 
 def is_disaggregated(reading: Reading) -> bool:
     """Whether a text has servers of several kinds."""
-    if is_graph(reading) or is_chart(reading):
+    if is_graph(reading) or is_chart(reading) or is_recipe(_names(reading)):
+        return True
+    if is_manifest(reading.text):
         return True
     kinds = [_kind(reading, run) for run in _serving(reading)]
     return len(kinds) > 1 and any(kinds)
@@ -70,9 +73,13 @@ def is_graph(reading: Reading) -> bool:
     return any(word.text == "DynamoGraphDeployment" for word in words)
 
 
+def _names(reading: Reading) -> set[str]:
+    return {name for _, name in reading.settings}
+
+
 def is_chart(reading: Reading) -> bool:
     """Whether a file holds the values of llm-d's chart."""
-    names = {name for _, name in reading.settings}
+    names = _names(reading)
     own = any(name.startswith("modelArtifacts.") for name in names)
     return own and any(name.startswith(("decode.", "prefill.")) for name in names)
 
@@ -84,6 +91,9 @@ def read_disaggregated(settings: Settings) -> PlanRead:
         found = [*_of_graph(settings)]
     elif is_chart(reading):
         found = [*_of_chart(settings)]
+    elif is_recipe(_names(reading)) or is_manifest(reading.text):
+        pods = workers_of(settings) if is_recipe(_names(reading)) else pods_of(reading.text)
+        found = [ServerRead(pod.kind, _server(pod.text), pod.parts, pod.replicas) for pod in pods]
     else:
         runs = _serving(reading)
         found = [ServerRead(_kind(reading, run), _of_command(reading, run)) for run in runs]
@@ -238,12 +248,11 @@ def _command(settings: Settings, section: str) -> str:
     return " ".join(words).replace("\\\n", " ")
 
 
-_STARTS = re.compile(r"(?:vllm serve|dynamo\.(?:vllm|sglang)|sglang\.launch_server).*", re.S)
-
-
 def _server(text: str) -> Parsed:
     """The server that a container's command starts."""
-    match = _STARTS.search(text)
+    if text.startswith("model: "):  # TensorRT-LLM's file of options
+        return _checked(parse(text))
+    match = STARTS.search(text)
     starts = {"dynamo.sglang": "python3 -m sglang.launch_server", "dynamo.vllm": "vllm serve"}
     own = match[0] if match else text
     for name, start in starts.items():
@@ -252,7 +261,11 @@ def _server(text: str) -> Parsed:
         own = f"python3 -m {own}"
     if match is None:
         raise refusal("no-server", "paste")
-    parsed = parse(" ".join(own.split()))
+    return _checked(parse(" ".join(own.split())))
+
+
+def _checked(parsed: Parsed) -> Parsed:
+    """Errors: LayoutError for sizes that a server's command leaves open."""
     if parsed.asks:
         raise refusal("role-asks", "paste", role="server", sizes=", ".join(parsed.asks))
     return parsed
@@ -260,6 +273,13 @@ def _server(text: str) -> Parsed:
 
 def _kind_of(text: str) -> str:
     for kind in KINDS:
+        if (
+            ROLES_OF_KV.get(
+                "kv_producer" if "kv_producer" in text else "kv_consumer" * ("kv_consumer" in text)
+            )
+            == kind
+        ):
+            return kind
         if f"--is-{kind}-worker" in text or re.search(rf"--disaggregation-mode[ =]{kind}", text):
             return kind
     return ""

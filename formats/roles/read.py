@@ -74,7 +74,7 @@ def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
         return read_disaggregated
     if reading.schema is None and is_areal(reading):
         return read_areal
-    return READERS.get(reading.schema.name) if reading.schema else None
+    return next((READERS[own.name] for own in reading.schemas if own.name in READERS), None)
 
 
 def _of_one(text: str, run: str) -> PlanRead:

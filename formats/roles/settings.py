@@ -160,11 +160,8 @@ SIZES = ("tp", "pp", "cp", "ep", "etp", "dp")
 
 def run_of(reading: Reading, run: str = "") -> str:
     """The command that is read: the only one, or the requested one."""
-    runs = [
-        name
-        for name, schema in reading.schema_of_run.items()
-        if reading.schema and schema.name == reading.schema.name
-    ]
+    main = next((own for own in reading.schemas if own.roles or not own.serves), reading.schema)
+    runs = [name for name, own in reading.schema_of_run.items() if main and own.name == main.name]
     named = run_named(run, runs)
     if len(runs) > 1 and not named:
         fixes = ({"run": name} for name in runs[:3])
