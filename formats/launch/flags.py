@@ -33,7 +33,7 @@ AXES = ("tp", "pp", "cp", "ep")
 LIMITS = {
     **dict.fromkeys(("layers", "vpp", "first", "last", "mtp", "chunk"), MAX_LAYERS),
     **dict.fromkeys(("micro_batch", "global_batch", "seq", "positions_max"), MAX_BATCH),
-    **dict.fromkeys(("micro_tokens", "step_tokens"), MAX_BATCH**2),
+    **dict.fromkeys(("micro_tokens", "step_tokens", "budget"), MAX_BATCH**2),
     **dict.fromkeys(("served_length", "served_requests", "served_batched"), 2**30),
 }
 """The largest value of a field; MAX_RANKS for all others."""

@@ -103,6 +103,8 @@ class Schema:
     inherits: tuple[str, ...] = ("defaults",)  # keys that take over what other files say
     own_files: tuple[str, ...] = ()  # how its own files begin, which say 1 of every size
     unsaid: Mapping[str, int | str | bool] = field(default_factory=dict)  # how it trains by itself
+    unsaid_of: Mapping[str, Mapping[str, int | str | bool]] = field(default_factory=dict)
+    """How it trains by itself where the Job's framework is this one."""
     etp: int = 0  # of experts where the text is silent; 0: as tp
 
     @cached_property

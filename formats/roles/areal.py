@@ -42,6 +42,9 @@ _HYBRID = re.compile(r"\(attn:([a-z0-9]+)\|ffn:([a-z0-9]+)\)")
 def read_areal(settings: Settings) -> PlanRead:
     """The roles of an AReaL job. Errors: LayoutError for settings that the text leaves open."""
     backends = {name: _backend(settings, name) for name in (*ROLES, "rollout")}
+    backends |= _allocated(settings)
+    if not backends["actor"]:
+        settings.note(Note("generation-only", {"what": "allocation_mode"}))
     sizes = {name: _sizes(name, text) for name, text in backends.items() if text}
     if not sizes:
         fix = {"actor.backend": "fsdp:d8"}
@@ -59,17 +62,48 @@ def read_areal(settings: Settings) -> PlanRead:
     if len(set(first.values())) > 1:
         names = ", ".join(ROLES.get(name, name) for name in sizes)
         settings.note(Note("pools-in-order", {"pools": names, "each": each}))
-    nodes = max(nodes, -(-taken // each))
+    needed = -(-taken // each)
+    if needed > nodes and settings.text("cluster.n_nodes") is not None:
+        facts = {"setting": "cluster.n_nodes", "value": nodes}
+        expected = f"{needed}: the roles take {taken} GPUs, {each} of each node"
+        raise refusal(
+            "setting-wrong",
+            "cluster.n_nodes",
+            {"cluster.n_nodes": needed},
+            **facts,
+            expected=expected,
+        )
+    nodes = max(nodes, needed)
     sketches = [_role(settings, name, *sizes[name], first[name], each) for name in sizes]
     together = "rollout" in first and first["rollout"] == first.get("actor")
     beside = () if together else ("rollout",)
     return plan_read("areal", nodes, each, sketches, TURNS, PHASES, settings.notes, beside)
 
 
+def _allocated(settings: Settings) -> Mapping[str, str]:
+    """The lines of rollout and actor in one, as allocation_mode has them; bare sizes are Megatron's
+    where they cut layers, else FSDP's: older releases took them.
+
+    Source: inclusionAI/AReaL 4aef98d areal/api/alloc_mode.py (AllocationMode, LLM_SERVER_ONLY).
+    """
+    text = settings.text("allocation_mode")
+    if text is None:
+        return {}
+    found = {"rollout": "", "actor": ""}
+    for part in re.split(r"[+|](?![^(]*\))", text.strip("\"' ").lower().replace(" ", "")):
+        backend, dims = (
+            re.split("[:.]", part, maxsplit=1) if re.search("[:.]", part) else ("", part)
+        )
+        if not backend:
+            backend = "megatron" if re.search(r"[tp](?:[2-9]|1\d)", dims) else "fsdp"
+        found["rollout" if backend in ("sglang", "vllm") else "actor"] = f"{backend}:{dims}"
+    return {name: line for name, line in found.items() if line}
+
+
 def is_areal(reading: Reading) -> bool:
     """Whether a file has a line of a backend for its roles, as AReaL's have."""
     names = {name for _, name in reading.settings}
-    return "actor.backend" in names or "rollout.backend" in names
+    return not names.isdisjoint(("actor.backend", "rollout.backend", "allocation_mode"))
 
 
 def _backend(settings: Settings, name: str) -> str:
@@ -142,6 +176,9 @@ def _role(
         known = Known.of_server(model)
         return Sketch(shown, job, first, known=known)
     known = Known().also(model=Known.of_server(settings.named(f"{name}.path", "actor.path")).model)
+    if framework in ("device-mesh", "torchtitan"):  # cut over all, layers computed again
+        again = settings.switch(f"{name}.gradient_checkpointing", default=True)
+        known = known.also(zero=3, recompute="full" if again else "none")
     if name != "actor":
         return Sketch(shown, job, first, known=known)
     known, updates = _batch(settings, known)

@@ -21,7 +21,7 @@ from ..errors import refusal
 from ..launch import parse
 from ..launch.items import Parsed
 from ..launch.meaning import meaning_of
-from ..launch.meaning.choice import of_run
+from ..launch.meaning.choice import only_run
 from ..launch.sayings import Reading
 from ..launch.training import served_of
 from .build import Known, Sketch, machines, plan_read
@@ -166,11 +166,7 @@ def _serving(reading: Reading) -> list[str]:
 
 def _of_command(reading: Reading, run: str) -> Parsed:
     """The reading of one of several commands, as if it stood alone."""
-    own = of_run(reading, run)
-    assignments = tuple(one for one in reading.assignments if one.run in ("", run))
-    return meaning_of(
-        replace(own, assignments=assignments, schema_of_run={run: reading.schema_of_run[run]})
-    )
+    return meaning_of(only_run(reading, run))
 
 
 def _word(reading: Reading, run: str, name: str) -> str:

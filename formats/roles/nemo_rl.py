@@ -220,7 +220,9 @@ def _generation(
     length = settings.count("policy.max_total_sequence_length", 512, note="")
     share = settings.text(f"{section}.gpu_memory_utilization", f"{section}.mem_fraction_static")
     share = share or ("0.6" if backend == "vllm" else None)  # NeMo-RL's own default
-    known = Known.of_server(settings.named("policy.model_name"), length).also(served_share=share)
+    kept = "fp8" if settings.word(f"{section}.precision") == "fp8" else "bf16"
+    known = Known.of_server(settings.named("policy.model_name"), length)
+    known = known.also(served_share=share, served_weights=kept)
     away = ("weights", "cache") if together else ()
     return Sketch("generation", job, pool.first, known=known, away=away)
 

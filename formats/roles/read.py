@@ -11,11 +11,13 @@ from training.roles import phases_of
 
 from ..errors import refusal
 from ..launch import MAX_TEXT, parse
+from ..launch.meaning.choice import only_run
 from ..launch.sayings import Reading, read
 from ..launch.training import served_of
 from .areal import is_areal, read_areal
 from .build import Known
 from .disaggregated import is_disaggregated, read_disaggregated
+from .generation import generates_only, read_generation
 from .mimo import is_mimo, read_mimo
 from .model import PlanRead, RoleRead
 from .nemo_rl import read_nemo_rl, takes_over
@@ -54,6 +56,8 @@ def read_plan(text: str, answers: Mapping[str, str] | None = None, run: str = ""
             return _of_one(text, run)
         is_whole = reader in (read_disaggregated, read_mimo)
         own = "" if is_whole else run_of(reading, run)
+        if own and len({schema.name for schema in reading.schema_of_run.values()}) > 1:
+            reading = only_run(reading, own)
         return reader(Settings(reading, own, answers or {}))
 
 
@@ -68,6 +72,8 @@ def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
     """The reader of a text; None for a job without roles."""
     if is_mimo(reading.text):
         return read_mimo
+    if generates_only(reading):
+        return read_generation
     if takes_over(reading):
         return read_nemo_rl
     if is_disaggregated(reading):

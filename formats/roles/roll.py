@@ -123,6 +123,12 @@ def _role(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> Sk
     job, parsed = trained(settings, shown, len(gpus), each, section)
     known, updates = Known.of(parsed), 1
     known = known.also(model=Known.of_server(model).model)
+    if strategy.startswith("fsdp"):
+        known = known.also(zero=3)
+        size = settings.text(f"{name}.strategy_args.strategy_config.fsdp_size") or "-1"
+        if size not in ("-1", str(len(gpus))):
+            facts = {"setting": "fsdp_size", "value": size, "world": len(gpus)}
+            settings.note(Note("sharded-in-parts", facts))
     if name == "actor_train":
         known, updates = _batch(settings, known, len(gpus) // (job.tp * job.pp * job.cp))
     away = ("weights", "gradients", "optimizer") if name in TRAINS else ("weights",)

@@ -125,6 +125,8 @@ def _training(settings: Settings, pools: dict[str, Pool], per_node: int) -> list
         facts = {"prompts": count, "samples": samples, "batch": batch, "updates": updates}
         settings.note(Note("batch-of-update", facts))
     known = Known(values, known.training).also(**_named(settings, known))
+    if job.framework == "device-mesh":  # --train-backend fsdp
+        known = known.also(zero=3)
     away = ("weights", "gradients", "optimizer") if _offloads(settings, "train") else ()
     found = [Sketch("actor", job, known=known, away=away, updates=updates)]
     if settings.word("advantage-estimator") == "ppo":

@@ -210,9 +210,12 @@ def _worked(settings: Settings, section: str, job: Job, known: Known) -> Known:
     owner = "critic.model" if section == "critic" else "actor_rollout_ref.model"
     again = settings.switch(f"{owner}.enable_gradient_checkpointing", default=True)
     names = (f"{section}.fsdp_config.fsdp_size", f"{section}.model.fsdp_config.fsdp_size")
-    sizes = (settings.text(name) for name in names)
-    is_whole = next(filter(None, sizes), "-1") in ("-1", str(job.nodes * job.gpus_per_node))
-    return known.also(zero=3 if is_whole else None, recompute="full" if again else "none")
+    world = job.nodes * job.gpus_per_node
+    size = next(filter(None, (settings.text(name) for name in names)), "-1")
+    if size not in ("-1", str(world)):
+        facts = {"setting": "fsdp_size", "value": size, "world": world}
+        settings.note(Note("sharded-in-parts", facts))
+    return known.also(zero=3, recompute="full" if again else "none")
 
 
 def _is_fsdp(job: Job) -> bool:
@@ -292,7 +295,9 @@ def _engines(
         paths[name] = (f"{section.removesuffix('.inference')}.model_path",)
     model = settings.named(*paths.get(name, ("actor_rollout_ref.model.path",)))
     share = settings.text(f"{section}.gpu_memory_utilization") or "0.5"  # verl's own default
-    known = Known.of_server(model, _longest(settings, section)).also(served_share=share)
+    kept = "fp8" if settings.word(f"{section}.quantization") == "fp8" else "bf16"  # rollout.dtype
+    known = Known.of_server(model, _longest(settings, section))
+    known = known.also(served_share=share, served_weights=kept)
     frees = settings.switch(f"{section}.free_cache_engine", default=True)
     away = ("weights", "cache") if frees else ()
     _, decode, decode_tp = _split(settings, section, tp)

@@ -27,6 +27,7 @@ from .sizes import FIELDS, set_copies, sizes_of, width_of_gated
 from .unsaid import (
     assume_axes,
     assume_batch,
+    assume_budget,
     assume_length,
     assume_training,
     assume_vocabulary,
@@ -79,6 +80,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     if reading.schema:
         known |= width_of_gated(known, reading.schema.gated_width)
     assume_batch(known, assumed, remarks)
+    assume_budget(known, assumed, remarks)
     assume_training(reading, framework, known, assumed, may_be, remarks)
     if framework:
         assume_vocabulary(known, assumed, framework, remarks)

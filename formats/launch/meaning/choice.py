@@ -108,6 +108,14 @@ def of_run(reading: Reading, run: str) -> Reading:
     )
 
 
+def only_run(reading: Reading, run: str) -> Reading:
+    """The reading of one of several commands, as if it stood alone."""
+    assignments = tuple(one for one in reading.assignments if one.run in ("", run))
+    schema = reading.schema_of_run[run]
+    own = of_run(reading, run)
+    return replace(own, schemas=(schema,), assignments=assignments, schema_of_run={run: schema})
+
+
 def _by_name(named: Iterable[tuple[str, Assignment]]) -> dict[str, Mapping[str, object]]:
     """The assignments of each run or role, the last of each field."""
     by_name: dict[str, dict[str, object]] = {}

@@ -107,6 +107,23 @@ def etp_of(reading: Reading) -> int:
     return int(any(name in reading.text for name in ("megatron.bridge", "megatron-bridge")))
 
 
+def assume_budget(known: Facts, assumed: Document, remarks: Remarks) -> None:
+    """Says what a budget of tokens makes of a micro-batch, and assumes so many samples where their
+    length divides it: a cp group holds cp times as many.
+
+    Sources: THUDM/slime 624b824 slime/backends/megatron_utils/data.py (get_data_iterator);
+    volcengine/verl b178a3c verl/utils/seqlen_balancing.py (prepare_dynamic_batch).
+    """
+    if "budget" not in known or not known.get("dynamic"):
+        return
+    cp, tokens = known.get("cp", 1), known["budget"]
+    facts: Document = {"tokens": tokens, "cp": cp, "all": tokens * cp}
+    remarks.missing.append(Note("token-budget", facts))
+    samples = tokens * cp // known["seq"] if known.get("seq") else 0
+    if "micro_batch" not in known and samples > 0 and not known.get("global_batch", 0) % samples:
+        assumed["micro_batch"] = samples
+
+
 def assume_batch(known: Facts, assumed: Document, remarks: Remarks) -> None:
     """Assumes that a device's batch is a micro-batch, unless something else is; and the global
     batch from gradient accumulation and the number of replicas."""
@@ -144,6 +161,8 @@ def assume_training(
     if remarks.asks or reading.leaves("may-hold-options"):
         return
     unsaid: Document = dict(reading.schema.unsaid) if reading.schema else {}
+    if reading.schema and framework:
+        unsaid |= reading.schema.unsaid_of.get(framework.job, {})
     if _is_megatron(framework) and "hidden" in known and reading.starts:
         unsaid = UNSAID | unsaid
     names = {name for name, value in known.items() if value is not False or name in UNSAID}
