@@ -20,15 +20,16 @@ counts where more members of a group have said that they wait than have not.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from groups.budget import spend
+from groups.group_names import WORLD
 from groups.grouping import Grouping
 
 from .account import members_of
-from .counters import IN_PAIRS, diagnosis_of_stalls
+from .counters import IN_PAIRS, call_of, diagnosis_of_stalls
 from .model import Diagnosis, Log, Ranks, Stall, Wait
 from .origin import Edges, hops_of, sinks_of
 
@@ -48,7 +49,11 @@ def heard(log: Log, groupings: Mapping[str, Grouping]) -> Log:
     say more than silence does: a log of dumps stays as it is.
     """
     stalls = [_named(stall, log.groups, groupings) for stall in log.stalls]
-    known = diagnosis_of_stalls(stalls, log.groups, log.relayed)
+    kinds = log.groups
+    if groupings and not any(stall.group for stall in stalls):
+        stalls, kinds = _of_all(stalls, next(iter(groupings.values())).world_size)
+        log = replace(log, groups=kinds)
+    known = diagnosis_of_stalls(stalls, kinds, log.relayed)
     waiting = {rank for wait in log.diagnosis.waits for rank in wait.waiting}
     if log.dumped or not known.waits or not waiting <= {stall.rank for stall in stalls}:
         return log  # or not all lines have been kept
@@ -60,6 +65,24 @@ def heard(log: Log, groupings: Mapping[str, Grouping]) -> Log:
     diagnosis = _spread(known, waits) if is_explained else _found(known, waits, stalls, log)
     missing = tuple(sorted(named_missing | {*diagnosis.culprits}))
     return replace(log, stalls=tuple(stalls), missing=missing, diagnosis=diagnosis)
+
+
+ALL = "default_pg"
+"""PyTorch's own name of the group of all ranks."""
+
+
+def _of_all(stalls: list[Stall], world: int) -> tuple[list[Stall], Mapping[str, str | None]]:
+    """The stalls of lines without groups in the group of all ranks, if more than half of these make
+    one call, which no other group is large enough for."""
+    calls = Counter(
+        call_of(stall) for stall in {stall.rank: stall for stall in stalls if stall.op}.values()
+    )
+    ranks = {stall.rank for stall in stalls if stall.op and stall.rank is not None}
+    if len(calls) != 1 or not world < 2 * len(ranks) or max(ranks) >= world:
+        return stalls, {}
+    return [replace(stall, group=ALL, guid="0", group_rank=stall.rank) for stall in stalls], {
+        ALL: WORLD
+    }
 
 
 def _named(

@@ -56,7 +56,7 @@ def read_log(
         waiting = diagnosis_of(job)
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
-    stalls = joined(Stall(*stall) for stall in reading.stalls)
+    stalls = joined((Stall(*stall) for stall in reading.stalls), kinds)
     _say_members(reading, [wait.group for wait in waiting.waits], assumed)
     by_lines = not waiting.waits
     diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed) if by_lines else waiting
