@@ -163,6 +163,7 @@ def read_lines(text: str, reading: LogReading) -> None:
             reading.note("text-cut", before=quoted(line))
             break
         after_source = shape.is_source
+    reading.end_report()
     reading.work_of_lines += budget - left
 
 
@@ -242,8 +243,9 @@ def _find(part: Part, after_source: bool) -> None:
     has_rank = "ank" in text or "ANK" in text
     if ("NCCL " in text or "] -> " in text) and NCCL_LINE.search(text):
         return find_nccl(part)
-    may_report = text[:9].lstrip()[:1] == "#" or _has(text, _REPORT)
-    if (has_rank or text[:1] == "#") and may_report and find_report_line(part):
+    is_summary = not text.strip(" 0")  # numbers alone, as the report's summary of the job
+    may_report = text[:9].lstrip()[:1] == "#" or _has(text, _REPORT) or is_summary
+    if (has_rank or text[:1] == "#" or is_summary) and may_report and find_report_line(part):
         return
     whole = text
     if "aborted on rank" in text or "] Rank " in text[-20:]:

@@ -31,6 +31,13 @@ _MEMBER = re.compile(
     r"operations)? -- GPU \S{1,40}(?: \(NVML \d{1,4}\))? managed by process \d{1,12} on node "
     r"\S{1,255}"
 )
+_LAUNCHED = re.compile(
+    r"^\s{0,8}(\d{1,7}) ranks? ha(?:ve|s) (?:launched up to operation (\d{1,20})|not launched)"
+)
+_JOB = re.compile(
+    r"^\s{0,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}(\d{1,7})\s*$"
+)
+"""The line of the job's summary: nodes, processes, GPUs of a process, and both in all."""
 _MISSING = re.compile(r"^\s{0,8}The missing ranks?: ([\d, ]{1,60000})")
 
 
@@ -50,7 +57,9 @@ def find_nccl(part: Part) -> None:
 
 _REPORT_LINES = (
     (_COMMUNICATOR, LogReading.begin_report),
-    (_MEMBER, LogReading.add_places),
+    (_LAUNCHED, LogReading.add_launched),
+    (_JOB, LogReading.set_job_size),
+    (_MEMBER, LogReading.add_member),
     (_MISSING, LogReading.add_unreachable),
 )
 

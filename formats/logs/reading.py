@@ -67,6 +67,10 @@ class LogReading:
     block: int | None = None  # the rank of the launcher's block that is being read
     host: str | None = None
     communicator: str | None = None
+    job_size: int = 0  # GPUs, by a report's summary
+    launched: dict[int, int] = field(default_factory=dict)  # ranks by what they launched last
+    minority: set[int] = field(default_factory=set)
+    mismatch: str | None = None  # the communicator whose counts differ
     recorder_seq: int | None = None
     recorded: ProcessGroup | None = None
     _lists: dict[str, tuple[int, ...]] = field(default_factory=dict)
@@ -312,9 +316,48 @@ class LogReading:
     # -- reports of NCCL's RAS ---------------------------------------------------------------------
 
     def begin_report(self, communicator: str, state: str) -> None:
+        self.end_report()
         self.communicator = communicator
         if state == "MISMATCH":
-            self.note("counts-differ", communicator=communicator)
+            self.mismatch = communicator
+
+    def set_job_size(self, gpus: str) -> None:
+        """Sets the GPUs of the job that a report's summary counts."""
+        self.job_size = int(gpus)
+
+    def add_launched(self, ranks: str, number: str) -> None:
+        """Adds how many ranks have launched up to an operation; none of it: before the first."""
+        self.launched[int(number or -1)] = int(ranks)
+
+    def add_member(self, rank: str) -> None:
+        """Adds a listed rank of a communicator: one of the smaller set, which may be ahead."""
+        self.minority.add(int(rank))
+
+    def end_report(self) -> None:
+        """Settles the counts of the report's communicator: the ranks with the lower one have not
+        launched the operation. In a communicator of the whole job they are the job's ranks.
+
+        Source: NCCL user guide, RAS ("Communicator ranks have different ... operation counts").
+        """
+        total, listed = sum(self.launched.values()), {*self.minority}
+        low = min(self.launched, default=0)
+        is_clear = len(self.launched) == 2 and len(set(self.launched.values())) == 2
+        if is_clear and total == self.job_size and len(listed) in self.launched.values():
+            is_listed = self.launched[low] == len(listed)
+            behind = listed if is_listed else {*range(total)} - listed
+            self.ranks.update(range(total))
+            self.missing.update(behind)
+            self.note(
+                "report-behind",
+                communicator=self.mismatch or "?",
+                ranks=tuple(sorted(behind)),
+                number=low,
+            )
+        else:
+            self.group_ranks.update(listed)
+            if self.mismatch:
+                self.note("counts-differ", communicator=self.mismatch)
+        self.launched, self.minority, self.mismatch = {}, set(), None
 
     def add_unreachable(self, numbers: str) -> None:
         for number in self.listed(numbers):

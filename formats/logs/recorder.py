@@ -66,8 +66,9 @@ def as_dump(
                 allowance.unpack(written, 0)
                 written = 0
     dump.dropped = len(entries) - len(dump.calls)
-    if dump.rank is None:
-        dump.rank = _own_rank(dump)
+    own = _own_rank(dump)
+    if own is not None:  # the number in a file's name is a hint, its own groups are none
+        dump.rank = own
     return dump
 
 

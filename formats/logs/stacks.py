@@ -28,7 +28,19 @@ _THREAD = re.compile(
 _PY_SPY = re.compile(r"\s{2,8}(\S{1,200}) \((.{1,300}?):(\d{1,7})\)\s*$")
 _FAULTHANDLER = re.compile(r'\s{2,8}File "(.{1,300}?)", line (\d{1,7}) in (\S{1,200})\s*$')
 _PROCESS = re.compile(r"(?:^|\]: )Process (\d{1,10}): ", re.MULTILINE)
-_RANK_OF_FILE = re.compile(r"(\d{1,7})(?:\.[a-z]{1,10}){0,2}$")
+_RANK_OF_FILE = re.compile(
+    r"(?:^|/|(?:rank|stacks?|trace|py-?spy|gpu|worker|dump)[_.-]?)(\d{1,7})(?:\.[a-z]{1,10}){0,2}$",
+    re.IGNORECASE,
+)
+"""A rank at the end of a file's name, where it stands alone or a word says what it is: the number
+of a job or a host is none."""
+_TITLE = re.compile(
+    r"(?:^|\]: )Process \d{1,10}\b.{0,80}?(?:VLLM::\w{0,20}?Worker|sglang::scheduler)"
+    r"((?:_[A-Z]{2}\d{1,6}){1,6})"
+)
+"""The title of a server's process, which says its place: vllm set_process_title
+(vllm/utils/system_utils.py), sglang setproctitle (srt/managers/scheduler.py)."""
+_PLACE = re.compile(r"([A-Z]{2})(\d{1,6})")
 
 _COMMUNICATES = (
     *("torch/distributed/distributed_c10d.py", "torch/distributed/_functional_collectives.py"),
@@ -77,7 +89,11 @@ def read_stacks(text: str, name: str = "") -> dict[int, list[StackThread]]:
     if process and default == int(process[1]):
         default = None  # py-spy's file is called by the process
     under, threads = default, dict[int | None, StackThread]()
+    titles = _ranks_of_titles(text)
     for line in text.split("\n"):
+        if title := (_TITLE.search(line) if titles else None):
+            under, threads = titles[title[1]], {}
+            continue
         if heading := _HEADING.search(line):
             under, threads = int(heading[1]), {}
             continue
@@ -91,6 +107,30 @@ def read_stacks(text: str, name: str = "") -> dict[int, list[StackThread]]:
         elif rank in threads and len(threads[rank].frames) < MOST_FRAMES:
             threads[rank].frames.extend(_frames(rest))
     return found
+
+
+def _ranks_of_titles(text: str) -> dict[str, int]:
+    """The rank of each title of a server's processes: TP fastest, then PP, then DP of servers
+    beside each other; EP is inside of TP.
+
+    >>> title = "Process {}: VLLM::Worker_PP{}_TP{}"
+    >>> text = "\\n".join(title.format(at, at // 2, at % 2) for at in range(4))
+    >>> [*_ranks_of_titles(text).values()]
+    [0, 1, 2, 3]
+    """
+    places = {
+        match[1]: {name: int(at) for name, at in _PLACE.findall(match[1])}
+        for line in text.split("\n")
+        if (match := _TITLE.search(line))
+    }
+    sizes = {
+        name: 1 + max((own.get(name, 0) for own in places.values()), default=0)
+        for name in ("TP", "PP")
+    }
+    return {
+        title: own.get("TP", 0) + sizes["TP"] * (own.get("PP", 0) + sizes["PP"] * own.get("DP", 0))
+        for title, own in places.items()
+    }
 
 
 def _frames(line: str) -> Iterator[StackFrame]:
