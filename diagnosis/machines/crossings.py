@@ -84,6 +84,26 @@ def kind_of(grouping: Grouping, gpus_per_node: int) -> KindCrossings:
     return KindCrossings(grouping.name, len(groups), sets, weights)
 
 
+def hops_of(grouping: Grouping, gpus_per_node: int, *, is_ring: bool) -> KindCrossings:
+    """The hops of a grouping between nodes, as sets of two: from each member to the next, of a ring
+    from the last to the first too.
+
+    >>> from groups import parse_mesh
+    >>> pp = Grouping("pp", parse_mesh("tp4-pp4"), "pp")
+    >>> hops = hops_of(pp, gpus_per_node=4, is_ring=False)
+    >>> hops.sets.tolist(), [hops.crossing(np.array(at)) for at in ([0, 1, 0, 1], [0, 0, 1, 1])]
+    ([[0, 1], [1, 2], [2, 3]], [12, 4])
+    """
+    nodes = np.asarray(grouping.groups()) // gpus_per_node
+    following = np.roll(nodes, -1, axis=1)
+    if not is_ring or nodes.shape[1] == 2:
+        nodes, following = nodes[:, :-1], following[:, :-1]
+    pairs = np.sort(np.stack([nodes.reshape(-1), following.reshape(-1)], axis=1), axis=1)
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    sets, weights = np.unique(pairs, axis=0, return_counts=True)
+    return KindCrossings(grouping.name, len(nodes), sets.reshape(-1, 2), weights)
+
+
 def ascending(sets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The members of each set in ascending order, and which of them is the first occurrence."""
     ordered = np.sort(sets, axis=1)

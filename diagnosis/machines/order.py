@@ -35,10 +35,10 @@ from groups.notes import Note
 
 from ..errors import refusal
 from ..values import Document, Facts
-from .crossings import KindCrossings, cost_of, key_of, kind_of, least
+from .crossings import KindCrossings, cost_of, hops_of, key_of, kind_of, least
 from .hosts import Hosts, LevelPlaces, host_twice
 from .placing import Upper, arranged, even_slots, numbered, placement_of
-from .search import search
+from .search import search, with_fewer
 
 KINDS = ("ep", "tp", "cp", "dp", "pp")
 
@@ -214,7 +214,18 @@ def _order_for(
         key = key_of(levels, of)
         return (cost_of(levels, costs, of), *key) if by_cost else key
 
+    hops = [
+        hops_of(every[kind], gpus_per_node, is_ring=kind != "pp")
+        for kind in ("pp", "dp", "cp")
+        if kind in every
+    ]
+
+    def hops_in(of: np.ndarray) -> int:
+        return sum(kind.crossing(of) for kind in hops)
+
     racks_after, is_least = search(levels, racks_before, score, by_key=not by_cost)
+    if hops_in(racks_after):  # of orders as good, one with the fewest hops between racks
+        racks_after = with_fewer(racks_after, lambda of: (*score(of), hops_in(of)))
     names, upper = arranged(hosts.names, racks_before, racks_after, hosts.above_racks, levels)
     capacities = np.bincount(racks_before).tolist()
     kinds = tuple(
@@ -231,7 +242,10 @@ def _order_for(
         key_before=key_of(levels, racks_before),
         names_before=hosts.names,
         kinds=kinds,
-        reasons=_reasons(kinds, max(capacities), is_proved, names == hosts.names),
+        reasons=(
+            *_reasons(kinds, max(capacities), is_proved, names == hosts.names),
+            *_fewer_hops(hops_in(racks_before), hops_in(racks_after)),
+        ),
         is_least=is_proved,
         cost=cost_of(levels, costs, racks_after),
         cost_before=cost_of(levels, costs, racks_before),
@@ -314,6 +328,11 @@ def _reasons(
     if not is_unchanged and is_proved:
         remarks.append(Note("proved-least"))
     return tuple(remarks)
+
+
+def _fewer_hops(before: int, after: int) -> tuple[Note, ...]:
+    """What the order saves of the hops of pipelines and rings between racks."""
+    return (Note("fewer-hops", {"before": before, "after": after}),) if after < before else ()
 
 
 def _fixes(better: BetterOrder, hosts: Hosts, sizes: Facts) -> tuple[LayoutFix, ...]:

@@ -80,6 +80,12 @@ def search(
     return best if pattern is None else pattern, is_whole
 
 
+def with_fewer(racks: np.ndarray, score: Score) -> np.ndarray:
+    """The racks, or whole racks in a row where that has a smaller score."""
+    capacities = np.bincount(racks).tolist()
+    return min([racks, *_by_rack(racks, capacities)], key=score)
+
+
 # -- built -----------------------------------------------------------------------------------------
 
 Tree = list[np.ndarray]

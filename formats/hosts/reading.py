@@ -16,6 +16,7 @@ from ..errors import refusal
 from .clouds import has_paths, read_document, read_paths
 from .files import is_rankfile, is_table, read_lines, read_rankfile, read_table
 from .filters import bad_filter, chosen_hosts, launch_options, written
+from .listings import read_listing
 from .nvidia import is_fabric, is_matrix, read_fabric, read_matrix, read_nccl
 from .slurm import is_environment, is_topology, read_environment, read_topology
 from .values import LONGEST_TEXT, bad_document
@@ -74,6 +75,8 @@ def _read(text: str) -> Hosts:
             why = "DeepSpeed's filters choose from a host file: give that as well"
             raise bad_filter(written(options), why)
         return chosen_hosts(_read(text), options)
+    if (listing := read_listing(text)) is not None:
+        return listing
     if text.startswith(("{", "[")):
         try:
             document = json.loads(text)

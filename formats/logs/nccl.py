@@ -35,7 +35,7 @@ _LAUNCHED = re.compile(
     r"^\s{0,8}(\d{1,7}) ranks? ha(?:ve|s) (?:launched up to operation (\d{1,20})|not launched)"
 )
 _JOB = re.compile(
-    r"^\s{0,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}(\d{1,7})\s*$"
+    r"^\s{0,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}\d{1,7}\s{1,20}(\d{1,7})\s{0,20}$"
 )
 """The line of the job's summary: nodes, processes, GPUs of a process, and both in all."""
 _MISSING = re.compile(r"^\s{0,8}The missing ranks?: ([\d, ]{1,60000})")
