@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import fields
 
@@ -34,9 +36,17 @@ def sentence(error: Exception) -> str:
     """The sentence of a refusal, the options that would work, and Megatron's message."""
     if not isinstance(error, LayoutError):
         return str(error)
-    fixes = " or ".join(map(fix_text, error.alternatives))
+    fixes = " or ".join(map(fix_text, filter(_can_be_typed, error.alternatives)))
     what = error.what + (f"; try {fixes}" if fixes else f": {error.why}" if error.why else "")
     return what + (f" ({error.speaker}: {error.quote})" if error.quote else "")
+
+
+def _can_be_typed(alternative: Mapping[str, object]) -> bool:
+    """Whether a fix is of options, of a group, or of settings of a text; fields that only the page
+    has are none."""
+    from request.inputs import FIELDS as ON_PAGE  # of the page, which few refusals need
+
+    return {*alternative} <= _options() or not {*alternative} <= {*ON_PAGE} - {*_NO_OPTIONS}
 
 
 def fix_text(alternative: Mapping[str, object]) -> str:
@@ -54,6 +64,9 @@ def _asoption(name: str, value: object) -> str:
     if isinstance(value, bool):
         return option(name) if value else option(f"no_{name}")
     text = "x".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+    if name == "changes" and isinstance(value, (str, Mapping)):  # as a shell takes it, in one word
+        changes = json.loads(value) if isinstance(value, str) else value
+        text = shlex.quote(json.dumps(changes, separators=(",", ":")))
     return f"{option(name)} {text}"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from groups.frameworks import FRAMEWORKS, framework_of
 from groups.notes import Note
+from training.models import MODELS
 
 from ...values import Document, Facts
 from .. import flags
@@ -175,6 +176,18 @@ def assume_training(
             remarks.missing.append(Note("left-off", {"field": name}))
         else:
             remarks.assume(assumed, name, value)
+
+
+def note_uneven(known: Facts, remarks: Remarks) -> None:
+    """Remarks on a model, known by its name alone, whose layers the stages do not divide: Megatron
+    stops then (megatron/core/transformer/transformer_config.py), and they are drawn nearly equal.
+    """
+    model = MODELS.get(flags.published_model(str(known.get("named", ""))))
+    told = {"layers", "first", "last", "account", "layout"} & {*known}
+    stages = known.get("pp", 1) * (known.get("vpp") or 1)
+    if model and not told and model.model.layers % stages:
+        facts = {"layers": model.model.layers, "stages": stages}
+        remarks.missing.append(Note("layers-uneven", facts))
 
 
 def assume_vocabulary(known: Facts, assumed: Document, framework: Guess, remarks: Remarks) -> None:
