@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
@@ -18,6 +17,7 @@ from markupsafe import Markup
 from descriptions import LANGUAGES, SHELL
 from groups import LayoutError
 from groups.budget import spend, within
+from groups.kept import kept
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import (
@@ -72,7 +72,7 @@ def answer(state: State) -> Answer:
     return _kept(state) if is_kept else _answer(state)
 
 
-@lru_cache(maxsize=64)
+@kept
 def _kept(state: State) -> Answer:
     return _answer(state)
 

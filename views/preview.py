@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import base64
 from contextlib import suppress
-from functools import lru_cache
 
 from markupsafe import Markup
 
 from descriptions import PAGE, SHELL, joined
 from groups import LayoutError
 from groups.budget import spend, within
+from groups.kept import kept
 from request.answers.sentence import sentence_of
 from request.context import Context
 from request.link import as_far_as_known, to_query
@@ -43,7 +43,7 @@ def context_of(query: object) -> Context:
     return Context.of(State())
 
 
-@lru_cache(maxsize=64)
+@kept
 def head_html(query: str, address: str) -> Markup:
     """The elements of a page's head for a link; address: of the page, without a query.
 
@@ -105,6 +105,6 @@ def _drawn(context: Context) -> str:
     return to_query(context.state.changed({"view": "groups"}))
 
 
-@lru_cache(maxsize=32)
+@kept
 def _preview(query: str) -> str:
     return base64.b64encode(picture_file(context_of(query), "png", address="")).decode()

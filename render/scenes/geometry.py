@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from groups import Mesh
 from groups.alternatives import divisors
+from groups.kept import kept
 
 COMFORTABLE = 2.0
 """The width over height that folding aims at: that of the space beside the texts."""
@@ -194,7 +194,7 @@ ROOMY = 16
 """The most nodes whose frames have wide margins."""
 
 
-@lru_cache(maxsize=32)
+@kept
 def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL) -> Tiles:
     """The tiles of up to 256 GPUs, as large as the room allows.
 
@@ -236,7 +236,7 @@ def node_tiles(world: int, gpus_per_node: int, room: tuple[float, float] = PANEL
     )
 
 
-@lru_cache(maxsize=32)
+@kept
 def touching(grid: Grid, world: int) -> np.ndarray:
     """Pairs of ranks that are neighbours in a grid: int64, shape (pairs, 2).
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -17,6 +16,7 @@ from groups import LayoutError
 from groups.alternatives import divisors
 from groups.audit import span
 from groups.grouping import Grouping
+from groups.kept import kept
 from groups.layout import Layout
 from render.files.tables import TableChart
 from render.marks import Scene
@@ -189,7 +189,7 @@ def _groups_of(found: Compared, language: str) -> Markup:
     return _groups(*_layouts(found), names, visible_in(found), language)
 
 
-@lru_cache(maxsize=32)
+@kept
 def _groups(
     before: Layout,
     after: Layout,

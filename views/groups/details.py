@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -13,6 +13,7 @@ from descriptions import PAGE
 from formats.documents.exports import plain_cell, spanned, spend_on_groups
 from groups.audit import spans_of, spans_of_groups
 from groups.grouping import Grouping
+from groups.kept import kept
 from request.answers.groups import lists_of
 from request.context import Context
 from request.hosts import placement_or_none
@@ -65,7 +66,7 @@ def details_html(context: Context) -> Markup:
     )
 
 
-@lru_cache(maxsize=16)
+@kept
 def node_spans(grouping: Grouping, gpus_per_node: int) -> np.ndarray:
     """The number of nodes that each group spans, for the facts and the table."""
     return spans_of(grouping, gpus_per_node)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from markupsafe import Markup
 
@@ -14,6 +13,7 @@ from descriptions import PAGE
 from formats.documents.trace import chrome_trace
 from groups import LayoutError
 from groups.budget import spend
+from groups.kept import kept
 from render.scenes.charts import HELD, Entry, HeldChart, TimelineChart
 from render.scenes.timeline import AXIS, PHASES, Strip, shade, strips_of
 from render.svg.timeline import memory_svg, strip_svg
@@ -100,7 +100,7 @@ def schedule_text(schedule: TimedSchedule, language: str) -> str:
     )
 
 
-@lru_cache(maxsize=8)
+@kept
 def chart_html(
     schedules: tuple[TimedSchedule, ...], ranks: tuple[int, ...], language: str
 ) -> Markup:

@@ -4,7 +4,6 @@ of every role, one below the other."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from markupsafe import Markup
@@ -13,6 +12,7 @@ from descriptions import PAGE, ROLES
 from formats.roles.facts import spans_of
 from groups.budget import spend
 from groups.grouping import Grouping
+from groups.kept import kept
 from groups.layout import Layout, framework_name
 from groups.plan import Plan
 from groups.plan_faults import lost_with
@@ -180,7 +180,7 @@ def _marked_groups(spec: PictureSpec) -> list[int]:
     return [spec.script_groups.index(grouping) for grouping in groups_of(spec.layout)]
 
 
-@lru_cache(maxsize=64)
+@kept
 def _other(
     page: State, is_still: bool, is_here: bool
 ) -> tuple[Markup, list[int], dict[str, object]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from formats.roles import PlanRead
 from groups import LayoutError
+from groups.kept import kept
 from groups.plan import Plan
 from training.roles import (
     Phase,
@@ -84,7 +84,7 @@ def _moments(
     return Moments(StepMemory(plan, phases, known, kept), capacity_of(cast.shown.page), refused)
 
 
-@lru_cache(maxsize=64)
+@kept
 def work_of(page: State, is_read: bool) -> Work:
     """What a role needs while it works, worked out once while that stays as it is."""
     return _work_in(Context(layout_of(page), page), is_read)
