@@ -41,35 +41,26 @@ from texts.shapes import (
     joined,
     untranslated,
     words,
+    words_of_all,
 )
 from texts.slow import SLOW_DOING, SLOW_NOTES, slow_note, slow_sentence
 from texts.types import KINDS, LINKS, TYPES, kind_of
 
-CONTROLS: Mapping[str, Control] = Rows(
-    lambda: {
-        name: control
-        for room in catalogues()
-        if "CONTROLS" in catalogue(room)
-        for name, control in words(room, "CONTROLS", Control).items()
-    },
-    "CONTROLS of a file of texts/ or of a view",
-)
+CONTROLS: Mapping[str, Control] = words_of_all("CONTROLS", Control)
 
 SHORT_LABELS = words("controls", "SHORT_LABELS")
 """The name of a control on the button of a fix, if its label is long."""
 
 DP_KINDS = words("controls", "DP_KINDS")
-VIEWS = words("controls", "VIEWS")
+VIEWS: Mapping[str, Text] = words_of_all("VIEWS", Text)
 
 WORDS: Mapping[str, Term] = words("words", "WORDS", Term)
-PAGE: Mapping[str, Text] = Rows(
-    lambda: {k: v for n in ("collectives", "page", "pipeline") for k, v in words(n, "PAGE").items()}
-)
+PAGE: Mapping[str, Text] = words_of_all("PAGE", Text)
 HOW_TO_READ = words("page", "HOW_TO_READ")
 CARD = words("page", "CARD")
 """The texts of a GPU's card, most of them used by the page's script."""
 
-JOB = words("job", "JOB")
+JOB = words("groups", "JOB")
 SECTIONS, SHELL = words("shell", "SECTIONS"), words("shell", "SHELL")
 SAVED = words("shell", "SAVED")
 
@@ -101,7 +92,7 @@ ALGORITHM_TEXTS: Mapping[str, OperationText] = words("operations", "ALGORITHM_TE
 """Texts by the names of training.collectives.operations and .algorithms."""
 
 ESTIMATE, MEMORY = words("estimate", "ESTIMATE"), words("memory", "MEMORY")
-RUN = words("run", "RUN")
+RUN: Mapping[str, Text] = words_of_all("RUN", Text)
 MACHINE = words("machine", "MACHINE")
 """Of a machine of one's own, and how well a machine is used."""
 ROLES = words("roles", "ROLES")
@@ -109,7 +100,7 @@ HOSTS_REMARKS, HOSTS_WORDS = words("hosts", "HOSTS_REMARKS"), words("hosts", "HO
 LAUNCHER_NOTES, ORDER_REASONS = words("hosts", "LAUNCHER_NOTES"), words("hosts", "ORDER_REASONS")
 TARGET_NAMES = words("launch", "TARGET_NAMES")
 MOVES, MOVES_RULES = words("moves", "MOVES"), words("moves", "MOVES_RULES")
-TRAFFIC, REASONS = words("traffic", "TRAFFIC"), words("traffic", "REASONS")
+TRAFFIC, REASONS = words("traffic", "TRAFFIC"), words("search", "REASONS")
 PURPOSES, BESIDE = words("traffic", "PURPOSES"), words("traffic", "BESIDE")
 CP_CHOICES = words("traffic", "CP_CHOICES")
 
@@ -128,4 +119,4 @@ SPANS, WORK = words("refusals", "SPANS"), words("refusals", "WORK")
 CALLED: Mapping[str, Text] = Rows(lambda: by_english("refusals", "CALLED"))
 """Frameworks that refusals call by words."""
 
-LEFT_OUT, SEARCH_LEFT_OUT = words("traffic", "LEFT_OUT"), words("traffic", "SEARCH_LEFT_OUT")
+LEFT_OUT, SEARCH_LEFT_OUT = words("traffic", "LEFT_OUT"), words("search", "SEARCH_LEFT_OUT")

@@ -215,7 +215,7 @@ def french(monkeypatch, tmp_path):
     (tmp_path / "views").symlink_to(shapes.FOLDER.parent / "views")
     (texts / "fr.toml").write_text(FRENCH, encoding="utf-8")
     monkeypatch.setattr(shapes, "FOLDER", texts)
-    kept = (shapes.catalogue, shapes.untranslated, shapes._translations)
+    kept = (shapes.catalogues, shapes.catalogue, shapes.untranslated, shapes._translations)
     for one in kept:
         one.cache_clear()
     yield

@@ -18,6 +18,7 @@ from markup import panels, select, text_of, values, written
 from pages import refusal_of, shown
 from seen import seen
 
+from cli.command import COMMANDS
 from descriptions import CONTROLS, LINKS, PAGE, REFUSALS, TYPES, kind_of
 from descriptions import VIEWS as WORDS
 from groups import LayoutError, fit, rank_groups
@@ -29,7 +30,9 @@ from request.inputs import FIELDS
 from request.resolve import from_preset
 from request.state import State, language_of
 from request.words import fix_label, sentence
+from texts.shapes import catalogue
 from training.collectives import apply
+from views.all import ENDPOINTS
 from views.all import VIEWS as ALL_VIEWS
 from views.base.html import unparted
 from views.export import TABLES
@@ -477,6 +480,27 @@ def test_the_list_of_views_is_that_of_the_words_and_the_folders():
     assert all(name == view.name for name, view in ALL_VIEWS.items())
     owners = {row.of for row in FIELDS.values()} - {"job", "model", "training", "machine", "page"}
     assert owners <= {*ALL_VIEWS}
+
+
+OF_NO_VIEW = {"model", "check", "presets", "frameworks"}
+"""Commands about what the project reads and knows, not about a layout."""
+
+
+def test_a_view_says_which_endpoints_and_commands_tell_what_it_shows():
+    functions = [function.__name__ for view in ALL_VIEWS.values() for function in view.endpoints]
+    assert len(functions) == len({*functions}) == len(ENDPOINTS)
+    told = {name for view in ALL_VIEWS.values() for name in view.commands}
+    assert told == {*COMMANDS} - OF_NO_VIEW
+
+
+def test_every_text_of_a_view_stands_beside_it():
+    """Its title, and the words of the inputs that it alone asks for."""
+    for name, view in ALL_VIEWS.items():
+        own = catalogue(name)
+        assert [*own["VIEWS"]] == [name]
+        assert view.label == own["VIEWS"][name]
+        lacking = {*view.inputs} & {*CONTROLS} - {*own.get("CONTROLS", {})}
+        assert not lacking, f"views/{name}/words.toml, CONTROLS, lacks {sorted(lacking)}"
 
 
 def test_every_form_of_file_is_offered_by_a_view_that_has_it():

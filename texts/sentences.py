@@ -10,7 +10,7 @@ from typing import Protocol
 from groups.errors import LayoutError
 from groups.tables import Rows
 
-from .shapes import Chinese, Text, has_text, words
+from .shapes import Chinese, Text, has_text, words, words_of_all
 
 NOUNS = words("page", "NOUNS")
 """Singular and plural, separated by a slash if they differ; in Chinese with the counter."""
@@ -34,7 +34,7 @@ REFUSALS: Mapping[str, Text] = Rows(
 )
 """Refusals by codes of the maths, which has the English sentences."""
 
-_RUN, _PAGE = words("run", "RUN"), words("page", "PAGE")
+_RUN, _PAGE = words_of_all("RUN", Text), words_of_all("PAGE", Text)
 
 
 def counted(number: int, noun: str, language: str) -> str:

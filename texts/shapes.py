@@ -138,19 +138,23 @@ def _model(section: str) -> object:
     return SECTIONS.get(section, dict[str, Text])
 
 
-def catalogues() -> list[str | Path]:
-    """Every catalogue of English and Chinese: the names of those here, the files of views."""
-    here = {path.stem for path in FOLDER.glob("*.toml")} - {*LANGUAGES}
-    return [*sorted(here), *sorted(FOLDER.parent.glob("views/*/words.toml"))]
+@cache
+def catalogues() -> Mapping[str, Path]:
+    """Every catalogue of English and Chinese by its name: NAME.toml here, and words.toml of the
+    view NAME.
+
+    >>> [catalogues()[name].name for name in ("page", "hosts")]
+    ['page.toml', 'words.toml']
+    """
+    here = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}
+    views = {path.parent.name: path for path in sorted(FOLDER.parent.glob("views/*/words.toml"))}
+    return {name: path for name, path in (*here.items(), *views.items()) if name not in LANGUAGES}
 
 
 @cache
-def catalogue(name: str | Path) -> Catalogue:
-    """The sections of a catalogue here, or of a file: records by key.
-
-    Errors: `groups.tables.TableError`.
-    """
-    file = name if isinstance(name, Path) else FOLDER / f"{name}.toml"
+def catalogue(name: str) -> Catalogue:
+    """The sections of a catalogue: records by key. Errors: `groups.tables.TableError`."""
+    file = catalogues()[name]
     return sections(f"{file.parent.name}/{file.name}", parsed(file))
 
 
@@ -164,21 +168,34 @@ def sections(name: str, values: Mapping[str, object]) -> Catalogue:
 
 
 @overload
-def words(name: str | Path, section: str) -> Mapping[str, Text]: ...
+def words(name: str, section: str) -> Mapping[str, Text]: ...
 @overload
-def words(name: str | Path, section: str, record: type[Record]) -> Mapping[str, Record]: ...
-def words(name: str | Path, section: str, record: type[object] = Text) -> Mapping[str, object]:
+def words(name: str, section: str, record: type[Record]) -> Mapping[str, Record]: ...
+def words(name: str, section: str, record: type[object] = Text) -> Mapping[str, object]:
     """The records of a section by key, read on first access; `SECTIONS` has their type.
 
     >>> words("page", "NOUNS")["gpu"].zh
     '个 GPU'
     """
-    file = name if isinstance(name, Path) else f"texts/{name}.toml"
-    read = partial(_section, name, section)
-    return Rows(read, f"{file} [{section}]")
+    return Rows(partial(_section, name, section), f"{name} [{section}]")
 
 
-def _section(name: str | Path, section: str) -> Mapping[str, object]:
+def words_of_all(section: str, record: type[Record]) -> Mapping[str, Record]:
+    """The records of a section of every catalogue that has it: page and views add their own.
+
+    >>> "nodes" in words_of_all("VIEWS", Text), words_of_all("PAGE", Text)["close"].en
+    (True, 'Close')
+    """
+    read = partial(_sections, section)
+    return cast("Mapping[str, Record]", Rows(read, f"[{section}] of texts/ and of the views"))
+
+
+def _sections(section: str) -> Mapping[str, object]:
+    rooms = (name for name in catalogues() if section in catalogue(name))
+    return {key: record for name in rooms for key, record in _section(name, section).items()}
+
+
+def _section(name: str, section: str) -> Mapping[str, object]:
     return cast("Mapping[str, object]", catalogue(name)[section])
 
 

@@ -1,6 +1,6 @@
 """A hang in three sentences, as facts: where it begins, who waits there, how far it spreads.
 
-Each `Note` names its sentence in texts/hang.toml and holds what stands in it.
+Each `Note` names its sentence in views/hang/words.toml and holds what stands in it.
 """
 
 from __future__ import annotations

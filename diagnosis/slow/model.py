@@ -49,7 +49,7 @@ Lack = Literal[
     "no-times",
     "steps-unnumbered",
 ]
-"""What the evidence lacks, or how it was read: texts/slow.toml says each."""
+"""What the evidence lacks, or how it was read: views/slow/words.toml says each."""
 
 Time = Annotated[float, Interval(ge=-1e20, le=1e20)]
 Count = Annotated[int, Interval(ge=0, lt=2**53)]
@@ -196,7 +196,7 @@ class Slowness:
 
     steps: numbers of those in which the traces agree. calls: that were matched; unmatched: that
     could not be. running: what one rank knows of its groups, which says the layout. clocks_us: how
-    far hosts' clocks are apart. notes: by names that texts/slow.toml has words for.
+    far hosts' clocks are apart. notes: by names that views/slow/words.toml has words for.
     """
 
     world: Count | None

@@ -1,6 +1,6 @@
 """The result of reading a launch text: word by word, and as a job.
 
-Words are codes and facts; texts/launch.toml has their sentences.
+Words are codes and facts; views/launch/words.toml has their sentences.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     It <clause of each kind>. <what of them leaves the node>
 
-The page's script says the same of the GPU under the pointer, from the templates of texts/job.toml
+The page's script says the same of the GPU under the pointer, from views/groups/words.toml
 by the same rule (`sentenceOf` in client/picture/card.js): a test holds one against the other.
 """
 

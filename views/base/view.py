@@ -8,9 +8,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from descriptions import Text
+from descriptions import VIEWS, Text
 from render.marks import Titled
 from request.context import Context
+from request.inputs import fields_of
 
 Pictures = Titled
 """Titles with their scenes, in order."""
@@ -22,13 +23,16 @@ TABLES = ("csv", "txt", "json", "ranks")
 
 @dataclass(frozen=True)
 class View:
-    """A view: the row VIEW of its view.py. Its script, style sheet and words are beside it, if it
-    has any: view.js, view.css, words.toml. Its files raise the LayoutErrors that the view itself
-    raises.
+    """A view: the row VIEW of its view.py says all of it. Beside it stand its words (words.toml,
+    with its title under VIEWS), and its script and style sheet, if it has any (view.js, view.css).
+    Its files raise the LayoutErrors that the view itself raises.
 
     Attributes:
         name: its folder, and its name in links.
         section: the section of the page that has its button.
+        place: where its button stands there.
+        endpoints: the functions that programs call for what it shows.
+        commands: the commands of ``python -m groups`` that print it.
         html: its HTML, for the layout that the page's script has to know.
         pictures: its content of picture files; None: it has none.
         title: the title of its slide; None: a slide shows the picture of the job.
@@ -53,6 +57,19 @@ class View:
     pins_locally: bool = False
     is_framed: bool = False
     of_step: bool = False
+    place: int = 99
+    endpoints: tuple[Callable[..., str], ...] = ()
+    commands: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> Text:
+        """Its name on the page."""
+        return VIEWS[self.name]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The fields that it alone asks for."""
+        return fields_of(self.name)
 
     def asset(self, name: str) -> Path | None:
         """The text of a file beside it, such as view.js; None if there is none."""

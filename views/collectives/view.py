@@ -13,6 +13,7 @@ from groups.placement import nodes_spanned
 from render.draw.exchange import draw_exchange
 from render.scenes.exchange import Block, Exchange, Flow, Member
 from render.svg.marks import scene_svg
+from request.answers.collectives.api import collective as collective_endpoint
 from request.answers.collectives.inputs import (
     DIRECTIONS,
     MOST_MEMBERS,
@@ -303,4 +304,6 @@ VIEW = View(
     collectives_pictures,
     PAGE["collectives_title"],
     collectives_summary,
+    place=1,
+    endpoints=(collective_endpoint,),
 )

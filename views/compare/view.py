@@ -22,6 +22,7 @@ from render.files.tables import TableChart
 from render.marks import Scene
 from render.scenes import groups as scene
 from render.svg import groups as svg
+from request.answers.compare.api import compare as compare_endpoint
 from request.answers.compare.servers import what_served
 from request.answers.compare.sides import (
     COSTS,
@@ -347,4 +348,7 @@ VIEW = View(
     compare_summary,
     slide=compare_slide,
     is_framed=True,
+    place=2,
+    endpoints=(compare_endpoint,),
+    commands=("compare",),
 )

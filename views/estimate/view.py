@@ -18,6 +18,7 @@ from render.palette import KIND_MARKS, WAITING
 from render.scenes.charts import PointsChart
 from render.svg.marks import scene_svg
 from request.answers.estimate.api import NEAREST
+from request.answers.estimate.api import estimate as estimate_endpoint
 from request.answers.estimate.measured import measured_text
 from request.answers.estimate.words import KINDS, about, fit_text, lacks_text, part_name
 from request.context import Context
@@ -278,4 +279,7 @@ VIEW = View(
     ESTIMATE["title"],
     estimate_summary,
     of_step=True,
+    place=6,
+    endpoints=(estimate_endpoint,),
+    commands=("estimate",),
 )

@@ -22,6 +22,8 @@ from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from render.scenes import groups as scene
 from render.svg import groups as svg
+from request.answers.groups import layout as layout_endpoint
+from request.answers.groups import picture, process_groups, rank_table
 from request.context import Context
 from request.inputs import ShownInputs
 from request.state import State
@@ -202,4 +204,7 @@ VIEW = View(
     details=details_html,
     pins_locally=True,
     is_framed=True,
+    place=1,
+    endpoints=(layout_endpoint, process_groups, picture, rank_table),
+    commands=("groups", "ranks", "layout", "picture"),
 )

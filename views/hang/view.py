@@ -236,4 +236,13 @@ def _untold(log: Log, language: str) -> Markup | str:
     return fold(title, items, is_open=True)
 
 
-VIEW = View("hang", "run", hang_html, hang_pictures, RUN["hang_title"], hang_verdict)
+VIEW = View(
+    "hang",
+    "run",
+    hang_html,
+    hang_pictures,
+    RUN["hang_title"],
+    hang_verdict,
+    place=2,
+    commands=("share",),
+)

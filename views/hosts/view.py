@@ -9,6 +9,7 @@ from diagnosis.machines.hosts import Hosts
 from groups import LayoutError
 from groups.layout import Layout
 from groups.placement import Placement
+from request.answers.hosts import better_order, read_hosts, slow_groups
 from request.context import Context
 from request.hosts import hosts_of, placement_here
 from request.state import is_empty
@@ -159,5 +160,14 @@ def hosts_summary(context: Context) -> str:
 
 
 VIEW = View(
-    "hosts", "run", hosts_html, hosts_pictures, RUN["hosts_title"], hosts_summary, hosts_slide
+    "hosts",
+    "run",
+    hosts_html,
+    hosts_pictures,
+    RUN["hosts_title"],
+    hosts_summary,
+    hosts_slide,
+    place=4,
+    endpoints=(read_hosts, better_order, slow_groups),
+    commands=("order", "slow"),
 )

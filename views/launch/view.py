@@ -21,6 +21,7 @@ from groups.notes import Note
 from groups.placement import Placement
 from groups.running import is_running
 from render.files.tables import CodeChart
+from request.answers.launch import cluster_check, launch_command, read_launch
 from request.context import Context
 from request.fixes import fixes_of
 from request.hosts import placement_or_none
@@ -407,5 +408,14 @@ def launch_pictures(context: Context) -> Pictures:
 
 
 VIEW = View(
-    "launch", "run", launch_html, launch_pictures, PAGE["emit_title"], files=(), pins_locally=True
+    "launch",
+    "run",
+    launch_html,
+    launch_pictures,
+    PAGE["emit_title"],
+    files=(),
+    pins_locally=True,
+    place=1,
+    endpoints=(launch_command, cluster_check, read_launch),
+    commands=("emit", "serve", "running"),
 )

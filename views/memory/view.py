@@ -14,6 +14,7 @@ from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from request.answers.estimate.measured import measured_text
+from request.answers.memory import memory_per_rank, server_memory
 from request.context import Context
 from request.fixes import fixes_of, fixes_to_fit
 from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
@@ -305,4 +306,7 @@ VIEW = View(
     MEMORY["title"],
     memory_summary,
     slide=memory_slide,
+    place=3,
+    endpoints=(memory_per_rank, server_memory),
+    commands=("memory",),
 )

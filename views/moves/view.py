@@ -10,7 +10,9 @@ from markupsafe import Markup
 from descriptions import JOB, MOVES, MOVES_RULES, counted, joined
 from groups.presets import PUBLISHED
 from render.marks import Scene
-from request.answers.moves.cache import RULE_NAMES, kv_transfer
+from request.answers.moves.api import moves as moves_endpoint
+from request.answers.moves.api import moves_check
+from request.answers.moves.cache import RULE_NAMES, kv_transfer, moves_cache
 from request.answers.moves.sides import ROLE, cluster_used, size_text
 from request.answers.moves.transfer import (
     KEPT,
@@ -255,4 +257,7 @@ VIEW = View(
     MOVES["title"],
     moves_summary,
     slide=moves_slide,
+    place=5,
+    endpoints=(moves_endpoint, moves_check, moves_cache),
+    commands=("moves",),
 )

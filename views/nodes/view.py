@@ -6,6 +6,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
+from request.answers.nodes import node_audit
 from request.context import Context
 from request.hosts import placement_or_none
 from request.words import saying
@@ -75,6 +76,9 @@ VIEW = View(
     PAGE["nodes_title"],
     nodes_summary,
     slide=map_slide,
+    place=3,
+    endpoints=(node_audit,),
+    commands=("audit",),
 )
 
 

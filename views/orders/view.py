@@ -292,4 +292,5 @@ VIEW = View(
     slide=orders_slide,
     pins_locally=True,
     is_framed=True,
+    place=4,
 )

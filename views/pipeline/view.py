@@ -11,6 +11,7 @@ from markupsafe import Markup
 from descriptions import PAGE, joined
 from groups import LayoutError
 from groups.alternatives import MOST, divisors, with_working, works
+from request.answers.pipeline.api import pipeline_schedule
 from request.answers.pipeline.inputs import (
     MOST_RANKS,
     Clock,
@@ -248,4 +249,6 @@ VIEW = View(
     PAGE["pipeline_title"],
     files=("trace", *TABLES),
     of_step=True,
+    place=2,
+    endpoints=(pipeline_schedule,),
 )

@@ -17,6 +17,7 @@ from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
 from request.answers.pipeline.inputs import stages_by_rank
+from request.answers.ranks import rank_card, shared_by_ranks
 from request.context import Context
 from request.hosts import placement_or_none
 from request.state import State, is_empty
@@ -242,4 +243,11 @@ def _refused(error: LayoutError, language: str) -> Markup:
     return tag("span", sentence(error, language), class_="refusal", role="alert")
 
 
-VIEW = View("ranks", "see", ranks_html)
+VIEW = View(
+    "ranks",
+    "see",
+    ranks_html,
+    place=5,
+    endpoints=(rank_card, shared_by_ranks),
+    commands=("rank", "share"),
+)

@@ -8,6 +8,7 @@ from descriptions import ROLES, joined
 from formats.documents.tables import Table
 from formats.roles.facts import COLUMNS, rank_rows
 from render.marks import Scene
+from request.answers.roles.api import roles as roles_endpoint
 from request.context import Context
 from request.roles.edits import edited
 from request.roles.pages import cast_of
@@ -78,4 +79,7 @@ VIEW = View(
     summary,
     slide=on_slide,
     files=("roles", *TABLES),
+    place=2,
+    endpoints=(roles_endpoint,),
+    commands=("roles",),
 )

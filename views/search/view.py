@@ -16,7 +16,7 @@ from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from request.answers.estimate.measured import measured_text
 from request.answers.estimate.words import KINDS, about
-from request.answers.search import reason_text
+from request.answers.search import better_layouts, reason_text
 from request.context import Context
 from request.fixes import fixes_of
 from request.link import to_query
@@ -367,4 +367,7 @@ VIEW = View(
     TRAFFIC["search_title"],
     search_summary,
     of_step=True,
+    place=1,
+    endpoints=(better_layouts,),
+    commands=("search",),
 )

@@ -8,6 +8,7 @@ from descriptions import PAGE, RUN, counted, joined, slow_note, slow_sentence
 from groups import LayoutError
 from groups.layout import framework_name
 from request.answers.running import compared
+from request.answers.slow.api import slow_steps
 from request.answers.slow.files import COMMAND, example, example_run
 from request.answers.slow.seen import SeenSlow, seen_of
 from request.context import Context
@@ -193,4 +194,15 @@ def slow_summary(context: Context) -> str:
     return account_text(seen, context.language) if seen else ""
 
 
-VIEW = View("slow", "run", slow_html, slow_pictures, SLOW_VIEW["title"], slow_summary, slow_slide)
+VIEW = View(
+    "slow",
+    "run",
+    slow_html,
+    slow_pictures,
+    SLOW_VIEW["title"],
+    slow_summary,
+    slow_slide,
+    place=3,
+    endpoints=(slow_steps,),
+    commands=("slow", "trace"),
+)

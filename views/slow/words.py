@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from descriptions import Text, words
 from request.words import saying
 
-SLOW_VIEW: Mapping[str, Text] = words(Path(__file__).with_name("words.toml"), "SLOW_VIEW")
+SLOW_VIEW: Mapping[str, Text] = words("slow", "SLOW_VIEW")
 
 
 def say_of(language: str) -> Callable[..., str]:

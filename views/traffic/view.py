@@ -18,7 +18,7 @@ from descriptions import (
     joined,
 )
 from groups.layout import Layout
-from request.answers.traffic import rows_of
+from request.answers.traffic import rows_of, traffic_per_step
 from request.context import Context
 from request.model import model_name
 from request.trained import Trained
@@ -196,4 +196,7 @@ VIEW = View(
     TRAFFIC["matrix_title"],
     traffic_summary,
     of_step=True,
+    place=4,
+    endpoints=(traffic_per_step,),
+    commands=("traffic",),
 )
