@@ -29,10 +29,11 @@ from request.state import State
 from views.base.html import rest_text
 from views.evidence import evidence
 from views.hang.view import hang_pictures
-from views.hosts.measures import SHOWN, heat_of, measures_pictures
+from views.hosts.measures import SHOWN, measures_pictures
 from views.hosts.view import example_of
 from views.page import answer
 from views.parts.chain import CULPRIT, END, FIRST, chain_of
+from views.parts.values import heat_of
 
 DATA = Path(__file__).parent / "data"
 DUMPS = sorted((DATA / "hang" / "dumps").iterdir())

@@ -10,8 +10,7 @@ from descriptions import HOSTS_WORDS, RUN
 from diagnosis.slow.outliers import Slow, slow
 from formats.measurements import read_measurements
 from groups import LayoutError
-from render.palette import HEAT_SHADES
-from render.scenes.heat import LEVELS, Heat
+from render.scenes.heat import Heat
 from request.context import Context
 from request.hosts import placement_or_none
 from request.state import is_empty
@@ -21,6 +20,7 @@ from ..base import form
 from ..base.heat import painted
 from ..base.html import fine, rest_text, tag, together
 from ..base.problems import problem_html
+from ..parts.values import heat_of
 
 SHOWN = 16
 """The most groups in the list of those that stand out."""
@@ -87,22 +87,3 @@ def measures_pictures(context: Context) -> list[tuple[str, Heat]]:
     values, _ = _measured(context)
     title = RUN["measures_title"][context.language]
     return [(title, heat_of(values, context.layout.gpus_per_node, context.language))]
-
-
-def heat_of(values: np.ndarray, gpus_per_node: int, language: str) -> Heat:
-    """The heat map with LEVELS equal steps from the least number to the greatest, and its
-    legend."""
-    known = values[~np.isnan(values)]
-    least, most = float(known.min()), float(known.max())
-    step = (most - least) / LEVELS
-    share = (values - least) / step if step else np.where(np.isnan(values), np.nan, 0.0)
-    level = np.where(np.isnan(share), LEVELS, np.minimum(np.nan_to_num(share), LEVELS - 1))
-    level = level.astype(np.int64)
-    shades = (*HEAT_SHADES[:LEVELS], "blank")
-    legend: list[tuple[str, str]] = []
-    for step_ in sorted(set(level.tolist())):
-        low, high = least + step_ * step, least + (step_ + 1) * step
-        text = f"{low:,.4g} – {high:,.4g}" if step else f"{low:,.4g}"
-        legend.append((shades[step_], RUN["measures_none"][language] if step_ == LEVELS else text))
-    amounts = ["–" if np.isnan(value) else f"{value:.3g}" for value in values.tolist()]
-    return Heat(level, amounts, gpus_per_node, tuple(legend), shades)
