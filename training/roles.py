@@ -92,7 +92,7 @@ def phases_of(plan: Plan) -> tuple[Phase, ...]:
     readers = [role for role in plan.turns if _scores(role)]
     others = [role for role in plan.turns if not _scores(role)]
     servers = [role for role in others if role.layout.is_server]
-    trained = [role for role in others if not role.layout.is_server]
+    trained = [role for role in others if role not in servers]
     phases = [Phase(_generation(role), (role.name,)) for role in servers]
     phases += [Phase(_score(role), (role.name,)) for role in readers]
     phases += [Phase("update", (role.name,)) for role in trained]

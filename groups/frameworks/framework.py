@@ -208,7 +208,8 @@ class Framework:
 
     def gpus_of_copy(self, sizes: Mapping[str, int]) -> int:
         """The GPUs of one copy of the model, with these sizes of a job."""
-        return math.prod(sizes.get(name, 1) for name in ("tp", "pp", "cp", "gtp"))
+        size = sizes.get  # asked for each stop of each slider
+        return size("tp", 1) * size("pp", 1) * size("cp", 1) * size("gtp", 1)
 
     def unit(self, sizes: Mapping[str, int]) -> int:
         """The number that divides the world with these sizes of a job.
@@ -217,8 +218,8 @@ class Framework:
         >>> FRAMEWORKS["megatron"].unit({"tp": 2, "pp": 2, "cp": 1, "ep": 4})
         16
         """
-        experts = (sizes.get("etp", sizes["tp"]), sizes["ep"], sizes["pp"], sizes.get("egtp", 1))
-        return math.lcm(self.gpus_of_copy(sizes), math.prod(experts))
+        experts = sizes.get("etp", sizes["tp"]) * sizes["ep"] * sizes["pp"] * sizes.get("egtp", 1)
+        return math.lcm(self.gpus_of_copy(sizes), experts)
 
     def stops(self, sizes: Mapping[str, int], world: int) -> dict[str, list[int]]:
         """For each size, the values that work with the other sizes unchanged.

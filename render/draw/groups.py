@@ -50,7 +50,9 @@ def _cell_texts(panel: Panel, ink: str) -> Iterator[Mark]:
     x, y = panel.x + GAP / 2 + side / 2, panel.y + GAP / 2
     ranks = list(map(str, range(len(x))))
     if small:
-        texts = list(map(panel.index_text, panel.group.tolist()))
+        groups = panel.group.tolist()
+        text_of = {group: panel.index_text(group) for group in set(groups)}
+        texts = [text_of[group] for group in groups]
         yield Numbers("r", ranks, x, y + side * 0.5, size, ink, bold=True)
         yield Numbers("i", texts, x, y + side * 0.85, small, ink)
     elif size:

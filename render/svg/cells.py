@@ -7,7 +7,7 @@ far from each other at any size of the letters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +16,9 @@ from ..marks import Numbers
 
 LETTER = 0.61
 """The width of a letter of a monospaced font, in font sizes."""
+
+MOST_KEPT = 512
+"""The most cells of a path or a text that is remembered."""
 
 STEPS = 4
 """The most cells after the first whose distance may be that of a text's words."""
@@ -27,7 +30,24 @@ def outline(corners: np.ndarray, sizes: np.ndarray) -> str:
     >>> outline(np.array([[1.0, 1], [11.0, 1]]), np.array([6.0, 4.0]))
     'M1 1h6v4h-6zM11 1h6v4h-6z'
     """
-    places = np.round(corners, 2).tolist()
+    if len(corners) > MOST_KEPT:
+        return _outline(corners, sizes)
+    # The frames of nodes, and the cells of a colour, are those of other panels too.
+    return _kept_outline(_bytes(corners), _bytes(sizes), sizes.ndim)
+
+
+@lru_cache(maxsize=256)
+def _kept_outline(corners: bytes, sizes: bytes, ndim: int) -> str:
+    shape = (2,) if ndim == 1 else (-1, 2)
+    return _outline(np.frombuffer(corners).reshape(-1, 2), np.frombuffer(sizes).reshape(shape))
+
+
+def _bytes(numbers: np.ndarray) -> bytes:
+    return numbers.astype(np.float64, copy=False).tobytes()
+
+
+def _outline(corners: np.ndarray, sizes: np.ndarray) -> str:
+    places = corners.round(2).tolist()
     if sizes.ndim == 1:
         wide, tall = sizes.round(4).tolist()
         rest = f"h{wide:.9g}v{tall:.9g}h-{wide:.9g}z"
@@ -45,8 +65,23 @@ def runs(numbers: Numbers) -> str:
     >>> runs(Numbers("r", ["0", "1", "10"], x, y, 8, "red"))[49:]
     '<text x="10" y="7" style="word-spacing:calc(10px - 2ch)">0 1</text><text x="25" y="7">10</text></g>'
     """  # noqa: E501
+    if len(numbers.texts) > MOST_KEPT:
+        written = _runs(numbers.texts, numbers.x, numbers.y)
+    else:  # the ranks are those of other panels too
+        written = _kept_runs(tuple(numbers.texts), _bytes(numbers.x), _bytes(numbers.y))
+    base = ' dominant-baseline="central"' if numbers.is_middle else ""
+    look = f'font-size="{numbers.size:.1f}px" fill="{numbers.ink}"{base}'
+    return f'<g class="digits {numbers.name}" {look}>{written}</g>'
+
+
+@lru_cache(maxsize=64)
+def _kept_runs(texts: tuple[str, ...], x: bytes, y: bytes) -> str:
+    return _runs(texts, np.frombuffer(x), np.frombuffer(y))
+
+
+def _runs(texts: Sequence[str], x: np.ndarray, y: np.ndarray) -> str:
     rows: dict[tuple[float, int], list[tuple[float, str]]] = {}
-    places = zip(numbers.texts, numbers.x.round(2).tolist(), numbers.y.round(2).tolist())
+    places = zip(texts, x.round(2).tolist(), y.round(2).tolist())
     for text, left, top in places:
         rows.setdefault((top, len(text)), []).append((left, text))
     written = []
@@ -61,9 +96,7 @@ def runs(numbers: Numbers) -> str:
             words = " ".join(row[place][1] for place in run)
             middle = round((first + last) / 2, 2)
             written.append(f'<text x="{middle:g}" y="{top:g}"{style}>{words}</text>')
-    base = ' dominant-baseline="central"' if numbers.is_middle else ""
-    look = f'font-size="{numbers.size:.1f}px" fill="{numbers.ink}"{base}'
-    return f'<g class="digits {numbers.name}" {look}>{"".join(written)}</g>'
+    return "".join(written)
 
 
 @lru_cache(maxsize=512)

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from groups import MAX_RANKS
 from groups.errors import not_a_choice, require_length
+from groups.frameworks import framework_or_first
 from groups.gpus import Gpus
 from groups.inputs import number_in
 from groups.mesh import whole_number
@@ -117,8 +118,8 @@ def _fields_of(name: str, now: RolePage) -> dict[str, str]:
     """The fields of a new role: a rollout serves the same model, any other is a copy of this
     one."""
     page = now.page
-    is_server = page.framework in ("vllm", "sglang", "tensorrt-llm")
-    if (name == "rollout") == is_server:
+    is_engine = not framework_or_first(page.framework).has_grids
+    if (name == "rollout") == is_engine:
         return now.own()
     kept = {field: getattr(page, field) for field in ("nodes", "gpus_per_node", *MODEL)}
     fields = {**{field: ROLE_STARTS[field] for field in OWN_FIELDS}, **kept}

@@ -19,7 +19,6 @@ from request.context import Context
 from request.fixes import fixes_of, fixes_to_fit
 from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
 from request.published import is_still
-from request.served import is_served
 from request.state import State, is_empty
 from request.trained import Trained
 from request.units import gib, interval_text
@@ -34,7 +33,7 @@ from training.split import SPREADS, padded_vocabulary
 from ..base import form
 from ..base.html import explained, fine, fold, heading, table, tag, together
 from ..base.problems import or_refused, problem_html
-from ..base.view import Pictures, View
+from ..base.view import Pictures, View, of_server
 from ..parts.host import host_html
 from ..parts.step import step_of
 from .server import server_html, server_pictures, server_slide, server_summary
@@ -51,9 +50,8 @@ from .stages import (
 from .zero import moments_of, sharing_group, sharing_ranks, zero_html
 
 
+@of_server(server_html)
 def memory_html(context: Context) -> Markup:
-    if is_served(context.layout):
-        return server_html(context)
     language = context.language
     chosen = tried([], lambda: model_of(context.state))
     inputs = _inputs(chosen, context)
@@ -239,10 +237,9 @@ def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Ma
 # -- files -----------------------------------------------------------------------------------------
 
 
+@of_server(server_pictures)
 def memory_pictures(context: Context) -> Pictures:
     """Bars of the stages, the GPUs by used memory, and the shares of a group."""
-    if is_served(context.layout):
-        return server_pictures(context)
     layout, trained = context.layout, context.trained
     rank, ranks = sharing_ranks(context)
     zero = trained.training.zero
@@ -262,9 +259,8 @@ def memory_pictures(context: Context) -> Pictures:
     return pictures
 
 
+@of_server(server_slide)
 def memory_slide(context: Context) -> Pictures:
-    if is_served(context.layout):
-        return server_slide(context)
     trained, language = context.trained, context.language
     stages = trained.stages()
     label = MEMORY["bars_label"][language] + PAGE["colon"][language]
@@ -275,9 +271,8 @@ def memory_slide(context: Context) -> Pictures:
     ]
 
 
+@of_server(server_summary)
 def memory_summary(context: Context) -> str:
-    if is_served(context.layout):
-        return server_summary(context)
     lines = verdict_text(context, context.trained.stages()), measured_text(context)
     return joined([line for line in lines if line], context.language)
 

@@ -42,7 +42,7 @@ from ..base.html import (
     unbroken,
 )
 from ..base.problems import refusal_line
-from ..base.view import Pictures, View
+from ..base.view import Pictures, View, of_server
 from ..parts.compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
 from ..parts.framed import PANEL_LIMIT, card_html, framed, overview_figure
 from ..parts.job import described, job_of_grid, layers_of
@@ -53,11 +53,10 @@ SHOWN_RANKS = 12
 """The most runs of moved ranks in the table."""
 
 
+@of_server(lambda context: engines_html(context, _framework(context.layout, context.language)))
 def orders_html(context: Context) -> Markup:
     """The layout's framework, and beside it the same job under the other order."""
     layout, language = context.layout, context.language
-    if layout.is_server:
-        return engines_html(context, _framework(layout, language))
     inputs = _inputs(context.state)
     try:
         compared = Comparison.with_other(context)
@@ -246,9 +245,8 @@ MOST_BESIDE = 64
 """The largest panel whose numbers are readable beside another one, in GPUs."""
 
 
+@of_server(engines_summary)
 def orders_summary(context: Context) -> str:
-    if context.layout.is_server:
-        return engines_summary(context)
     return Comparison.with_other(context).summary()
 
 
@@ -257,13 +255,12 @@ def orders_slide(context: Context) -> Pictures:
     return orders_pictures(context, MOST_BESIDE)
 
 
+@of_server(engines_pictures)
 def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
     """Titles and scenes for files: both orders of each kind that moved.
 
     most: GPUs up to which every group has a colour; of more, the groups of the chosen rank have.
     """
-    if context.layout.is_server:
-        return engines_pictures(context)
     compared = Comparison.with_other(context)
     if context.layout.world_size <= most:
         return [

@@ -39,14 +39,10 @@ class RolePlace:
     copy: int
     tensor: np.ndarray
 
-    @property
-    def is_server(self) -> bool:
-        return self.role.layout.is_server
-
     def text(self, language: str) -> str:
         """Such as "actor stage 1, replica 3, tp 0–3" or "rollout engine 6, tp 12–13"."""
         layout, words = self.role.layout, [self.role.name]
-        if self.is_server:
+        if layout.made_by.copy == "engine":
             words.append(ROLES["engine"][language].format(number=self.copy))
         elif layout.mesh.size("dp") > 1:
             words.append(ROLES["replica"][language].format(number=self.copy))
