@@ -360,6 +360,13 @@ def sharded(training: Training, framework: Framework, state: State) -> Training:
     )
 
 
+def keeps_parts(layout: Layout, state: State) -> bool:
+    """Whether ranks keep parts of the weights between steps (ZeRO-3, FSDP)."""
+    engine = state.engine or layout.made_by.engine
+    zero = UNSAID[engine][0] if is_empty(state.zero) else state.value("zero")
+    return engine != "ddp" and (zero == 3 or (engine == "fsdp2" and zero == 2))
+
+
 def cluster_of(state: State) -> str:
     """The cluster of a state, an id of CLUSTERS."""
     return str(state.value("cluster"))

@@ -63,7 +63,7 @@ def test_megatrons_distributed_optimizer_is_zero_1_in_its_precisions(name):
 def test_moments_in_16_bits_save_four_bytes_of_each_parameter():
     """DeepSeek-V3 keeps its copy of the weights in 32 bits, and both moments in 16."""
     wide, narrow = PRECISIONS["bf16-fp32"], PRECISIONS["bf16-fp32-bf16"]
-    assert replace(narrow, optimizer=narrow.optimizer + 4) == wide
+    assert replace(narrow, optimizer=narrow.optimizer + 4, moments=narrow.moments + 4) == wide
 
 
 # -- what arXiv:2205.05198 leaves out --------------------------------------------------------------

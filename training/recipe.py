@@ -48,6 +48,7 @@ class Precision:
     weight: int
     gradient: int
     optimizer: int
+    moments: int = 8  # Adam's two, of the optimizer's
 
 
 PRECISIONS: dict[str, Precision] = {
@@ -55,11 +56,12 @@ PRECISIONS: dict[str, Precision] = {
     "bf16-bf16": Precision(2, 2, 12),
     "fp16-fp16": Precision(2, 2, 16),
     "fp32-fp32": Precision(4, 4, 8),
-    "bf16-fp32-bf16": Precision(2, 4, 8),
+    "bf16-fp32-bf16": Precision(2, 4, 8, 4),
+    "bf16-bf16-bf16": Precision(2, 2, 8, 4),
     "fp8-fp32": Precision(1, 4, 12),
     "fp8-bf16": Precision(1, 2, 12),
-    "fp8-fp32-bf16": Precision(1, 4, 8),
-    "bf16": Precision(2, 2, 4),
+    "fp8-fp32-bf16": Precision(1, 4, 8, 4),
+    "bf16": Precision(2, 2, 4, 4),
 }
 """By the formats of weights and gradients: Megatron's table (docs/user-guide/features/
 dist_optimizer.md at d98e8a6, whose fp16 optimizer keeps a 32-bit copy of the gradient too), and
@@ -67,6 +69,12 @@ the 16 bytes of arXiv:1910.02054. With bf16 at the end Adam's two moments have 1
 the weights 32, as DeepSeek-V3 was trained (arXiv:2412.19437 section 3.3.2). fp8: one 8-bit copy of
 the weights that products read (Megatron's --fp8-param-gather); the optimizer's copy is in 32.
 bf16: all of it in 16 bits, without another copy (torchtitan's training.dtype)."""
+
+
+MOMENTS = {"adam": 1.0, "sgd": 0.5, "lion": 0.5, "muon": 0.5, "adam8bit": (2 + 8 / 256) / 8}
+"""Optimizers, and the state of a parameter relative to Adam's two moments: one momentum (SGD with
+it, Lion, Muon's matrices), or two of 8 bits with a 32-bit scale for each 256 (bitsandbytes,
+arXiv:2110.02861)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +112,9 @@ class Training:
             most=3,
         ),
     ] = 1
+    optimizer: Annotated[
+        str, Input("the optimizer, whose state is kept for each parameter", choices=MOMENTS)
+    ] = "adam"
     engine: Annotated[
         str,
         Input("whose data parallelism", choices=ENGINES, otherwise="the framework's"),
@@ -181,6 +192,21 @@ class Training:
     def element(self) -> int:
         """Bytes of one activation: 2, or 4 with 32-bit weights."""
         return max(2, PRECISIONS[self.precision].weight)
+
+    @property
+    def moments(self) -> float:
+        """The optimizer's state relative to Adam's; Muon's as its matrices have it."""
+        return MOMENTS[self.optimizer]
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """Bytes of the optimizer for each parameter: its copy of the weights and its state.
+
+        >>> [how.optimizer_bytes for how in (Training(), Training(optimizer="sgd"))]
+        [12.0, 8.0]
+        """
+        precision = PRECISIONS[self.precision]
+        return precision.optimizer - precision.moments * (1 - self.moments)
 
     @property
     def sends_once(self) -> bool:

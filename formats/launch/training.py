@@ -62,6 +62,7 @@ def training_of(text: Parsed) -> Document:
         found["shared_expert_ffn"] = 0
     if "distributed_optimizer" in values:
         found["zero"] = found.get("zero") or int(values["distributed_optimizer"])
+    found |= _moments(values, str(found.get("precision", "bf16-fp32")))
     found |= _dispatched(values)
     found |= _recomputed(values) | _offloaded(values, found.get("zero") or None)
     if values.get("fp8"):
@@ -146,6 +147,24 @@ MLP of 4 x hidden, not gated, and as many heads of keys as of queries."""
 
 _FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
 """Megatron's pattern of layers without experts and with them, where the former come first."""
+
+
+def _moments(values: Document, precision: str) -> Document:
+    """The formats of Megatron's precision-aware optimizer, where all of them are among PRECISIONS:
+    of gradients that it reads, and of Adam's moments.
+
+    >>> names = ("main_grads", "first_moment", "second_moment")
+    >>> _moments(dict.fromkeys(names, "bf16"), "bf16-fp32")
+    {'precision': 'bf16-bf16-bf16'}
+    """
+    names = [str(values.get(name, "fp32")) for name in ("first_moment", "second_moment")]
+    weights, gradients, *_ = precision.split("-")
+    gradients = str(values.get("main_grads", gradients))
+    if {"main_grads", "first_moment", "second_moment"}.isdisjoint(values) or len({*names}) > 1:
+        return {}
+    moments = "" if names[0] == "fp32" else f"-{names[0]}"
+    found = f"{weights}-{gradients}{moments}"
+    return {"precision": found} if found in PRECISIONS else {}
 
 
 def _recomputed(values: Document) -> dict[str, str]:

@@ -143,6 +143,7 @@ UNSAYABLE = (
     "engine",
     "reshard",
     "sync",
+    "optimizer",
 )
 """Fields of the training that no command expresses."""
 

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 from ..machine import GIB
 from ..memory.per_stage import StageMemory, memory_per_stage
-from ..recipe import PRECISIONS, WIDE
+from ..recipe import WIDE
 from ..split import padded_vocabulary
 from .constants import software_of
 from .nanotron import dealt_by_cost
@@ -248,7 +248,7 @@ def unfused_terms(request: Request, stage: StageMemory) -> dict[str, float]:
     return {
         "weights": parts.get("weights", 0.0),
         "gradients": parts.get("gradients", 0.0),
-        "states": parts.get("optimizer", 0.0) / PRECISIONS[request.training.precision].optimizer,
+        "states": parts.get("optimizer", 0.0) / request.training.optimizer_bytes,
         "kept": kept,
         "gated": kept * request.model.gated,
         "logits": logits,

@@ -35,6 +35,7 @@ from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_p
 from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
 from ..recipe import PRECISIONS, WIDE, Training
 from ..sharding.held import states as sharded_states
+from ..sharding.muon import most_owned
 from ..split import Split, padded_vocabulary
 from .activations import (
     LOGIT,
@@ -120,7 +121,8 @@ class StageMemory:
         precision = PRECISIONS[training.precision]
         states = self.host.get("optimizer", 0.0) + self.parts.get("optimizer", 0.0)
         times = (training.micro_batches, training.weight_passes)
-        return crossing(training, precision, states / precision.optimizer, self.host_shares, times)
+        each = training.optimizer_bytes
+        return crossing(training, precision, states / each, self.host_shares, times)
 
 
 @lru_cache(maxsize=16)  # one answer asks for the same training several times
@@ -195,6 +197,8 @@ def _beside_kept(
     both = (parameters.dense, parameters.experts)
     states = model_states(both, split, training) if own is None else own
     parts = {name: float(size) for name, size in states.items()}
+    if training.optimizer == "muon" and own is None:
+        parts["optimizer"] = _of_owners(model, split, training, parameters)
     if training.offload == "chunks":
         parts["gradients"] = 0.0  # in place of weights
     if training.zero == 3 and own is None:
@@ -234,7 +238,7 @@ def model_states(
 ) -> dict[str, Number]:
     """Bytes of weights, gradients and optimizer state, for dense parameters plus experts."""
     precision, zero = PRECISIONS[training.precision], training.zero
-    of_one = (precision.weight, precision.gradient, precision.optimizer)
+    of_one = (precision.weight, precision.gradient, training.optimizer_bytes)
     shares = zip(parameters, training.ranks_sharing(split))
     states = [_states(number, ranks, zero, *of_one) for number, ranks in shares]
     names = ("weights", "gradients", "optimizer")
@@ -242,6 +246,17 @@ def model_states(
     if training.products not in WIDE and precision.weight > 1 and zero < 3:
         sizes["copies"] = 2.0 * sum(parameters)
     return sizes
+
+
+def _of_owners(
+    model: Model, split: Split, training: Training, parameters: StageParameters
+) -> float:
+    """Bytes of Muon's states on the rank that owns most, with Adam's of what is no matrix."""
+    ranks = training.ranks_sharing(split) if training.zero else (1, 1)
+    owned, *others = most_owned(model, split, parameters, ranks)
+    adam = PRECISIONS[training.precision].optimizer
+    rest = sum(number / share for number, share in zip(others, ranks))
+    return training.optimizer_bytes * owned + adam * rest
 
 
 def _states(

@@ -295,9 +295,15 @@ def _on_host(job: SearchJob, parameters: np.ndarray, size: np.ndarray) -> tuple[
     offload, precision = job.training.offload, PRECISIONS[job.training.precision]
     if offload != "chunks":
         return float(offload != "none"), float(offload == "parameters")
-    above = parameters * (precision.weight + precision.optimizer) + size - room_of(job.bytes_of_gpu)
-    optimizer = np.clip(above / (parameters * precision.optimizer), 0.0, 1.0)
-    weights = np.clip(above - parameters * precision.optimizer, 0.0, parameters * precision.weight)
+    above = (
+        parameters * (precision.weight + job.training.optimizer_bytes)
+        + size
+        - room_of(job.bytes_of_gpu)
+    )
+    optimizer = np.clip(above / (parameters * job.training.optimizer_bytes), 0.0, 1.0)
+    weights = np.clip(
+        above - parameters * job.training.optimizer_bytes, 0.0, parameters * precision.weight
+    )
     return _number(optimizer), _number(weights / (parameters * precision.weight))
 
 

@@ -21,6 +21,7 @@ Sources as of `fsdp`, `ddp` and `zero`; DDP's gradient_as_bucket_view spares the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -91,11 +92,14 @@ def element_bytes(training: Training) -> dict[str, tuple[float, bool]]:
     {'weights': (2, False), 'gradients': (2, False), 'optimizer': (12, True)}
     """
     precision, zero = PRECISIONS[training.precision], training.zero
-    sizes = (precision.weight, precision.gradient, precision.optimizer)
+    sizes = (precision.weight, precision.gradient, training.optimizer_bytes)
     cut = (zero >= 3, zero >= 2, zero >= 1)
     if training.engine in ("ddp", "fsdp2"):
         each = BYTES[_stored(training)]
-        sizes, cut = (each, each, 2 * each), (training.engine == "fsdp2" and zero > 0,) * 3
+        sizes, cut = (
+            (each, each, 2 * each * training.moments),
+            (training.engine == "fsdp2" and zero > 0,) * 3,
+        )
     return dict(zip(("weights", "gradients", "optimizer"), zip(sizes, cut)))
 
 
@@ -111,7 +115,7 @@ def states(model: Model, split: Split, training: Training, stage: StageParameter
         return {
             "weights": each * elements,
             "gradients": each * elements,
-            "optimizer": 2 * each * elements,
+            "optimizer": 2 * each * training.moments * elements,
             "gathered": each * elements,
         }
     return _of_zero(split, training, (stage.dense, stage.experts))
@@ -125,7 +129,7 @@ def _of_zero(split: Split, training: Training, parameters: tuple[float, float]) 
     found = {
         "weights": precision.weight * (cut if zero == 3 else whole),
         "gradients": precision.gradient * (cut if zero >= 2 else whole),
-        "optimizer": precision.optimizer * (cut if zero else whole),
+        "optimizer": training.optimizer_bytes * (cut if zero else whole),
     }
     if zero:
         found["gathered"] = float(precision.gradient * min(whole, BUCKET))
@@ -152,6 +156,16 @@ def held_by(stage: StageParameters) -> LayersHeld:
     return LayersHeld(stage.kinds, stage.is_first, stage.is_last, stage.mtp)
 
 
+def layers_like(model: Model, kinds: Sequence[int]) -> tuple[int, ...]:
+    """The first layers of the model of which there are so many of each kind."""
+    left, layers = list(kinds), []
+    for layer, kind in enumerate(model.numbers):
+        if left[kind]:
+            left[kind] -= 1
+            layers.append(layer)
+    return tuple(layers)
+
+
 def seat_of(split: Split, training: Training) -> Seat:
     """The place of the first rank, which has most."""
     dense, experts = training.ranks_sharing(split)
@@ -170,12 +184,7 @@ def modules_held(
     model: Model, split: Split, training: Training, held: LayersHeld
 ) -> tuple[Module, ...]:
     """The wrapped modules of a rank that holds so many layers of each kind."""
-    left, layers = list(held.kinds), []
-    for layer, kind in enumerate(model.numbers):
-        if left[kind]:
-            left[kind] -= 1
-            layers.append(layer)
-    places = places_of(model, tuple(layers), held.is_first, held.is_last)
+    places = places_of(model, layers_like(model, held.kinds), held.is_first, held.is_last)
     extra: tuple[Place, ...] = ("mtp",) if held.mtp else ()
     seat = seat_of(split, training)
     stage = local_parameters(model, (*places, *extra), seat.tp, seat.ep)
@@ -195,7 +204,7 @@ def _of_fsdp(model: Model, split: Split, training: Training, held: LayersHeld) -
     found = {
         "weights": float(each * stored),
         "gradients": float(each * stored),
-        "optimizer": 2.0 * each * sum(unit.own for unit in units),
+        "optimizer": 2.0 * each * training.moments * sum(unit.own for unit in units),
         "gathered": float(whole),
     }
     if training.micro_batches > 1 and how.sync == "replicas" and how.replicate > 1:

@@ -16,7 +16,7 @@ from ...context import Context
 from ...errors import refusal
 from ...model import model_of
 from ...roles.pages import RolePage
-from ...trained import machine_of_state
+from ...trained import keeps_parts, machine_of_state
 
 ROLE = "role:"
 """Prefix of the name of another role of the plan, as in role:rollout."""
@@ -76,7 +76,7 @@ def moves_between(
         rule,
         dealings=[_dealing(side, model.layers) for side in sides],
         padded=True,
-        fsdp=[side.state.value("zero") == 3 for side in sides],
+        fsdp=[keeps_parts(side.layout, side.state) for side in sides],
         rack=cluster.domain_of(source.layout.gpus_per_node),
         source_rank=source_rank,
     )

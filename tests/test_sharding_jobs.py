@@ -1,0 +1,176 @@
+"""Launch files of data parallelism outside of Megatron: their groups, memory, traffic and moves."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from formats.launch import parse
+from formats.launch.training import training_of
+from groups.layout import Job, own_groupings
+from request.context import Context
+from request.state import State
+from request.trained import keeps_parts, trained_of
+from training.memory.per_stage import memory_per_stage
+from training.models import MODELS
+from training.recipe import Training
+from training.sharding.muon import loads
+from training.split import Split
+from training.traffic.demands import demands
+
+JOBS = Path(__file__).parent / "data" / "sharding_jobs"
+LLAMA = MODELS["llama3-8b"].model
+
+
+def groups_of(file: str) -> dict[str, list[int]]:
+    """The groups of rank 0 of a launch file, by the framework's names."""
+    text = parse((JOBS / file).read_text("utf-8"))
+    sizes = {**text.assumed, **text.values}
+    names = {name for name in sizes if hasattr(Job, name)}
+    layout = Job(**{name: sizes[name] for name in names}).layout()
+    return {g.name: g.members(0).tolist() for g in own_groupings(layout)}
+
+
+RANK_0 = {
+    "titan_fsdp.sh": {"dp_shard": [*range(8)], "dp_replicate": [0]},
+    "titan_main.sh": {"dp_shard": [*range(8)], "dp_replicate": [0]},
+    "titan_hsdp.sh": {"dp_shard": [*range(8)], "dp_replicate": [0, 8]},
+    "titan_hsdp.toml": {"dp_shard": [0, 2, 4, 6], "dp_replicate": [0, 8], "tp": [0, 1]},
+    "fsdp_accel.yaml": {"dp": [*range(8)]},
+    "accel_hsdp.yaml": {"dp_shard": [0, 2], "dp_replicate": [0, 4], "tp": [0, 1]},
+    "ds_hpz.json": {"zero_param_intra": [0, 1, 2, 3], "data": [*range(8)]},
+    "ds_mics.json": {"param_shard": [0, 1, 2, 3], "param_repli": [0, 4]},
+    "ds_autoep.json": {"ep": [0, 1, 2, 3], "edp": [0, 4], "tp": [0, 1]},
+}
+
+
+@pytest.mark.parametrize("file", RANK_0)
+def test_a_launch_file_makes_its_frameworks_groups(file):
+    found = groups_of(file)
+    assert {name: found[name] for name in RANK_0[file]} == RANK_0[file]
+
+
+SAID = {
+    "fsdp_config:\n  fsdp_sharding_strategy: FULL_SHARD": (3, "fsdp2"),
+    "fsdp_config:\n  fsdp_sharding_strategy: SHARD_GRAD_OP": (2, "fsdp2"),
+    "fsdp_config:\n  fsdp_sharding_strategy: NO_SHARD": (0, "ddp"),
+    "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD": (3, "fsdp2"),
+    "fsdp_config:\n  fsdp_sharding_strategy: HYBRID_SHARD_ZERO2": (2, "fsdp2"),
+}
+
+
+@pytest.mark.parametrize("text", SAID)
+def test_fsdp1s_strategies_are_read(text):
+    found = training_of(parse(f"compute_environment: LOCAL_MACHINE\nnum_processes: 8\n{text}\n"))
+    assert (found["zero"], found["engine"]) == SAID[text]
+
+
+def test_what_torchtitan_does_after_forward_is_read():
+    found = training_of(parse("[parallelism]\nfsdp_reshard_after_forward = 'never'\n"))
+    assert found["reshard"] == "never"
+
+
+def test_a_precision_aware_optimizer_has_12_bytes_a_parameter():
+    found = training_of(parse((JOBS / "precaware.sh").read_text("utf-8")))
+    training = Training(precision=found["precision"])
+    (stage,) = memory_per_stage(LLAMA, Split(), replace(training, zero=0))
+    states = sum(stage.parts[name] for name in ("weights", "gradients", "optimizer"))
+    assert states == 12 * stage.parameters.total
+
+
+def test_muons_matrices_have_owners():
+    assert training_of(parse((JOBS / "muon.sh").read_text("utf-8")))["optimizer"] == "muon"
+    assert loads([6, 3, 3, 2], ranks=2) == [8, 6]
+    adam, muon = (
+        memory_per_stage(LLAMA, Split(dp=4), Training(optimizer=name))[0].parts["optimizer"]
+        for name in ("adam", "muon")
+    )
+    matrices = 6_979_321_856  # of the 32 layers
+    rest = (adam / 3 - matrices) * 3
+    assert muon == pytest.approx(8 * matrices / 4 + rest, rel=0.01)
+
+
+# -- what follows --------------------------------------------------------------------------------
+
+
+def test_torchtitans_own_job_fits_as_it_did():
+    state = State(framework="torchtitan", nodes=1, tp=1, pp=1, micro_batch=2, model="llama3-8b")
+    context = Context.of(state)
+    training = trained_of(context.layout, state).training
+    assert (training.engine, training.zero, training.units) == ("fsdp2", 3, "torchtitan")
+    fit = context.trained.estimate(context.layout).fit
+    assert fit.low < 77.0 * 2**30 < 82.4 * 2**30 < fit.high
+
+
+NAMES = {"llama3.1-8b": "llama3-8b", "llama3.1-70b": "llama3-70b", "llama3.1-405b": "llama3-405b"}
+PUBLISHED = [
+    row
+    for row in csv.DictReader(
+        (Path(__file__).parent / "data" / "sharding_published.csv").read_text("utf-8").splitlines()
+    )
+    if row["memory_gib"] and row["model"] in NAMES
+]
+
+
+@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row["id"])
+def test_published_memory_lies_in_the_interval(row):
+    """Reserved memory of torchtitan's benchmarks; its pipelines had pp micro-batches a step, of
+    twice as many where they interleave."""
+    sizes = {name: int(n) for name, n in re.findall(r"(FSDP|TP|PP|CP) (\d+)", row["parallelism"])}
+    pp, local = sizes.get("PP", 1), int(row["local_batch"])
+    v = 2 if "Interleaved" in row["other"] else 1
+    micro_batch = max(1, local // (pp * v)) if pp > 1 else local
+    split = Split(
+        **{"tp": sizes.get("TP", 1), "cp": sizes.get("CP", 1), "pp": pp, "dp": sizes["FSDP"]},
+        vpp=v,
+        spread="nearly",
+    )
+    training = Training(
+        micro_batch,
+        local // micro_batch,
+        "interleaved" if v > 1 else "1f1b",
+        engine="fsdp2",
+        units="torchtitan",
+        zero=3,
+        recompute="full" if row["recompute"].startswith("full") else "selective",
+        products="fp8" if "float8" in row["precision"] else "bf16",
+    )
+    model = replace(MODELS[NAMES[row["model"]]].model, sequence=int(row["sequence"]))
+    total = max(stage.total for stage in memory_per_stage(model, split, training)) / 2**30
+    assert 0.76 * total < float(row["memory_gib"]) < 1.31 * (1.03 * total + 1)
+
+
+def test_hsdp_sends_inside_a_copy_and_between_copies():
+    training = Training(engine="fsdp2", zero=3, micro_batches=2, instances=2)
+    rows = {(row.kind, row.operation): row for row in demands(LLAMA, Split(dp=16), training)}
+    assert {kind for kind, _ in rows} == {"intra-dp-cp", "inter-edp"}
+    between = rows["inter-edp", "all_reduce"]
+    assert between.count == 2
+    assert between.buffer == pytest.approx(4 * 8_030_261_248 / 8, rel=0.01)
+
+
+def test_a_pipeline_gathers_and_reduces_once():
+    training = Training(engine="fsdp2", zero=3, micro_batches=8)
+    rows = [row for row in demands(LLAMA, Split(dp=8, pp=2), training) if row.kind == "dp-cp"]
+    assert [(row.operation, row.count) for row in rows] == [
+        ("all_gather", 1),
+        ("reduce_scatter", 1),
+    ]
+
+
+def test_zero_2_reduces_all_of_the_gradients_behind_every_micro_batch():
+    training = Training(engine="zero", zero=2, precision="bf16-bf16", micro_batches=3)
+    rows = [row for row in demands(LLAMA, Split(dp=8), training) if row.kind == "dp-cp"]
+    assert [(row.operation, row.count) for row in rows] == [("all_reduce", 3), ("all_gather", 1)]
+
+
+@pytest.mark.parametrize(
+    ("framework", "keeps"), [("torchtitan", True), ("megatron", False), ("pytorch-ddp", False)]
+)
+def test_who_keeps_parts_of_the_weights(framework, keeps):
+    state = State(framework=framework, tp=1, pp=1)
+    assert keeps_parts(Context.of(state).layout, state) is keeps
