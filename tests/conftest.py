@@ -43,7 +43,7 @@ gc.set_threshold(100_000)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """All tests together use all processors, unless the command says how many workers; a few named
     ones are done before workers would have started."""
-    is_whole = config.args == config.getini("testpaths")
+    is_whole = config.args == config.getini("testpaths") and not hasattr(config, "workerinput")
     if is_whole and getattr(config.option, "numprocesses", 0) is None:
         config.option.numprocesses = len(os.sched_getaffinity(0)) if SCHEDULED else os.cpu_count()
         if config.option.dist == "no":
