@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
@@ -47,6 +48,8 @@ def read_measurements(text: str, world: int, placement: Placement | None = None)
         raise _bad(text, 1)
     spend(len(text) // 10, "characters", control="measurements")
     read = _of_json if text.lstrip()[:1] in ("[", "{") else _of_csv
+    if _REPORT in text:
+        read = _of_report
     values = [math.nan] * world
     for line, rank, value in read(text, placement):
         if not 0 <= rank < world:
@@ -96,6 +99,60 @@ def _of_json(text: str, placement: Placement | None) -> Iterable[Measured]:
     return _of_table(rows, placement)
 
 
+_REPORT = "Straggler Report at Step"
+_SECTION = re.compile(r"\s{2}([\w.-]{1,80}):\s{0,9}$")
+_OF_RANK = re.compile(r"Rank (\d{1,9}): ([\d.]{1,20}) ?ms")
+
+
+def _of_report(text: str, placement: Placement | None) -> Iterable[Measured]:
+    """The last report of FlagScale's straggler detector: of its sections the one in which a rank
+    stands out most.
+
+    Source: flagos-ai/FlagScale 16a2dd5 flagscale/train/straggler (its issue 938).
+    """
+    start = text.rfind(_REPORT)
+    before = text.count("\n", 0, start)
+    sections: list[list[Measured]] = []
+    for number, line in enumerate(text[start:].splitlines(), before + 1):
+        if _SECTION.search(line[-120:]):
+            sections.append([])
+        elif sections and (match := _OF_RANK.search(line[:400])):
+            sections[-1].append((number, int(match[1]), float(match[2])))
+    told = [section for section in sections if section]
+    if not told:
+        raise _refusal("no-measurements")
+    return max(told, key=lambda section: _stands_out([cast("float", row[2]) for row in section]))
+
+
+def _stands_out(values: Sequence[float]) -> float:
+    """By how much the largest of some values is above their median, relative to it.
+
+    >>> _stands_out([10.0, 10.0, 15.0])
+    0.5
+    """
+    middle = float(np.median(values)) or 1.0
+    return (max(values) - middle) / middle
+
+
+_TIMES = ("_ms", "_us", "_s", "_seconds", "_sec")
+
+
+def _telling(rows: Sequence[Row], heading: Sequence[str]) -> Iterable[Row]:
+    """The rows with the one of several columns of times in which a rank stands out most: what is
+    slow in one part waits less in another, so that their sum and the last alone may say nothing."""
+    times = [at for at, name in enumerate(heading) if str(name).lower().endswith(_TIMES)]
+    others = [at for at, name in enumerate(heading) if str(name).lower() in PLACES]
+    if len(times) < 2 or len(times) + len(others) != len(heading):
+        return rows
+    try:
+        columns = {at: [float(str(cells[at])) for _, _, cells in rows] for at in times}
+    except (ValueError, IndexError):
+        return rows
+    kept = max(columns, key=lambda at: _stands_out(columns[at]))
+    shown = [*others, kept]
+    return [(n, [heading[at] for at in shown], [cells[at] for at in shown]) for n, _, cells in rows]
+
+
 def _of_csv(text: str, placement: Placement | None) -> Iterable[Measured]:
     numbered = enumerate(text.splitlines(), 1)
     lines = [(n, line) for n, line in numbered if line.strip() and not line.startswith("#")]
@@ -105,7 +162,8 @@ def _of_csv(text: str, placement: Placement | None) -> Iterable[Measured]:
     rows = ((n, _cells(line, between, n)) for n, line in lines)
     _, heading = next(rows)
     if not {*RANK, *HOST}.isdisjoint(map(str.lower, heading)):
-        return _of_table(((n, heading, cells) for n, cells in rows), placement)
+        told: list[Row] = [(n, heading, cells) for n, cells in rows]
+        return _of_table(_telling(told, heading), placement)
     pairs = [(lines[0][0], heading), *rows]
     if any(len(cells) != 2 for _, cells in pairs):
         raise _refusal("no-measurements")
