@@ -143,7 +143,8 @@ def test_what_no_word_says_or_one_says_for_two_is_left():
     back = rewrite(one, {"tp": 4, "cp": 2})
     assert (back.text, back.lines, back.left) == (one.text, (), {"tp": 4, "cp": 2})
     page = shown(State(view="launch", paste=one.text, tp=4, pp=2, nodes=1))
-    assert "No word of the text says" in text_of(page)
+    assert "these options go with it" in text_of(page)
+    assert "--tensor-model-parallel-size 4" in text_of(page)
 
 
 def test_the_fewest_nodes_that_hold_a_job_and_twice_as_many():

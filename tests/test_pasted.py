@@ -16,11 +16,17 @@ from pathlib import Path
 import pytest
 
 from cli.command import run
+from formats.launch import parse
+from request.context import Context
+from request.named.launch import pasted_changes
+from request.state import State
+from views.launch.view import launch_html
 
 ROWS = [
     json.loads(line)
     for line in (Path(__file__).parent / "data" / "pasted.jsonl").read_text("utf-8").splitlines()
 ]
+ROWS_BY_ID = {row["id"]: row for row in ROWS}
 KINDS = sorted({row["id"].split("/")[0] for row in ROWS})
 
 
@@ -144,3 +150,19 @@ def test_every_word_of_the_layout_is_read_asked_or_named(kind, tmp_path):
         if row["id"].split("/")[0] == kind and (why := wrong(row, tmp_path))
     }
     assert not found
+
+
+def test_a_script_is_given_back_with_every_option_of_the_plan_on_screen():
+    """Not only sizes: etp, virtual stages, recomputation and overlap, as Megatron calls them."""
+    text = ROWS_BY_ID["dialect_layers/moe_layer_freq"]["text"]
+    state = State(paste=text)
+    state = state.changed(pasted_changes(state, parse(text)))
+    changes = {"tp": "2", "etp": "1", "recompute": "full", "ep_overlap": "on", "vpp": "2"}
+    shown = str(launch_html(Context.of(state.changed(changes))))
+    for option in (
+        "--expert-tensor-parallel-size 1",
+        "--num-virtual-stages-per-pipeline-rank 2",
+        "--recompute-granularity full",
+        "--overlap-moe-expert-parallel-comm",
+    ):
+        assert option in shown, option

@@ -72,7 +72,9 @@ def read_pods(text: str) -> Hosts:
     """The nodes of pods, in the order of the numbers at the end of their names; pods without a node
     are left out, and said."""
     lines = [_cells(line) for line in text.splitlines() if line.strip()]
-    at, pods, waiting = lines[0].index("NODE"), [], []
+    pods: list[tuple[str, str]] = []
+    waiting: list[tuple[str, str]] = []
+    at = lines[0].index("NODE")
     status = lines[0].index("STATUS") if "STATUS" in lines[0] else None
     for row in lines[1:]:
         node = row[at] if len(row) > at else "<none>"

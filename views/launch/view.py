@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, SAVED, TARGET_NAMES, counted, note_text
 from formats.check.script import check_script
-from formats.launch import TARGETS, Item, Parsed
+from formats.launch import TARGETS, Item, Parsed, parse
 from formats.launch.emit import COMMENTS, emitted
 from formats.launch.flags import TRAINING
 from formats.launch.rewrite import SIZES, nodes_that_hold, rewrite
@@ -73,7 +73,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
         plan_pasted(state),
         _runs(text, state),
         _verdict(layout, state, text, language),
-        _rewritten_html(layout, text, language),
+        _rewritten_html(layout, state, text),
         _served(text, language),
         _report(text, language),
     )
@@ -150,8 +150,10 @@ def _nodes(text: Parsed, state: State) -> list[int]:
     return [nodes for nodes in dict.fromkeys(found) if str(nodes) != state.nodes]
 
 
-def _rewritten_html(layout: Layout, text: Parsed, language: str) -> Markup:
-    """The text with the sizes on screen and its changed lines marked; empty if none differs."""
+def _rewritten_html(layout: Layout, state: State, text: Parsed) -> Markup:
+    """The text with the sizes on screen and its changed lines marked, and the other options that
+    make it the plan on screen; empty if no size differs."""
+    language = state.language
     known = {**text.assumed, **text.values}
     sizes = {name: getattr(layout.job, name) for name in SIZES}
     other = {name: n for name, n in sizes.items() if n is not None and n != known.get(name, 1)}
@@ -159,6 +161,7 @@ def _rewritten_html(layout: Layout, text: Parsed, language: str) -> Markup:
         return Markup()
     back, say = rewrite(text, other), saying(PAGE, language)
     left = ", ".join(f"{control_label(name, language)} {n}" for name, n in back.left.items())
+    added, taken_out = _other_options(layout, state, back.text, text)
     lines = (
         tag("ins", line) if number in back.lines else line
         for number, line in enumerate(back.text.split("\n"), 1)
@@ -166,12 +169,42 @@ def _rewritten_html(layout: Layout, text: Parsed, language: str) -> Markup:
     marked = Markup("\n").join(lines)
     title = say("back_title", count=counted(len(back.lines), "line", language))
     words = (
-        tag("p", say("back_left", fields=left)) if left else "",
+        tag("p", say("back_left", fields=left)) if left and not added else "",
+        together(tag("p", say("back_add")), form.copyable("\n".join(added), language))
+        if added
+        else "",
+        tag("p", say("back_out", options=", ".join(taken_out))) if taken_out else "",
         form.copyable(marked, language) if back.lines else "",
     )
     if {*other} <= {*text.defaulted}:  # what was asked for
         return tag("section", tag("h3", title), *words, class_="given-back")
     return fold(title, *words, kind="own given-back")
+
+
+def _other_options(
+    layout: Layout, state: State, rewritten: str, text: Parsed
+) -> tuple[list[str], list[str]]:
+    """The options of the plan on screen that a rewritten text lacks, and those of its own that the
+    plan has not, as its framework calls them; none where no command is written for it."""
+    target = text.framework.name if text.framework else ""
+    if target not in TARGETS:
+        return [], []
+    try:
+        after = parse(rewritten, text.run)
+        opened = Context.of(state.changed(pasted_changes(state, after)))
+        lines = [
+            [line.removesuffix("\\").strip() for line in command.splitlines()]
+            for command in (
+                emitted(layout, options_of_page(layout, state), target),
+                emitted(opened.layout, options_of_page(opened.layout, opened.state), target),
+            )
+        ]
+    except LayoutError:  # is said where it is shown
+        return [], []
+    page, own = ([line for line in some if line.startswith("--")] for some in lines)
+    added = [line for line in page if line not in own]
+    named = {line.partition(" ")[0] for line in page}
+    return added, [line for line in own if line not in page and line.partition(" ")[0] not in named]
 
 
 LONGEST_BACK = 60_000
