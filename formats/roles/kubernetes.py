@@ -32,6 +32,9 @@ STARTS = re.compile(
 )
 """How the command of a server begins."""
 
+SERVES = "vllm/vllm-openai"
+"""The image whose entry point is ``vllm serve``."""
+
 ROLES_OF_KV = {"kv_producer": "prefill", "kv_consumer": "decode"}
 
 
@@ -58,7 +61,8 @@ def documents_of(text: str) -> list[Paths]:
 
 def is_manifest(text: str) -> bool:
     """Whether a text holds manifests of pods that start servers."""
-    return "containers" in text and "apiVersion" in text and bool(STARTS.search(_plain(text)))
+    starts = STARTS.search(_plain(text)) or SERVES in text
+    return "containers" in text and "apiVersion" in text and bool(starts)
 
 
 def pods_of(text: str) -> Iterator[PodRead]:
@@ -72,7 +76,10 @@ def pods_of(text: str) -> Iterator[PodRead]:
         )
         for container in containers:
             words = [paths.get((*container, name), "") for name in ("command", "args")]
-            start = STARTS.search(_plain(" ".join(words)))
+            plain = _plain(" ".join(words))
+            if SERVES in paths.get((*container, "image"), "") and not STARTS.search(plain):
+                plain = f"vllm serve {plain}"
+            start = STARTS.search(plain)
             if start is None:
                 continue
             copies, kind = 1, ""

@@ -205,7 +205,7 @@ def read_printed(found: Findings, part: Pasted) -> None:
             assign(found, name, row, listed if several else [word], word.place)
         elif row is None and word.text not in (*NOTHING, "1"):
             ignore(found, scope, name, word.text, word.place)
-    if "context-parallel-size" in names and "num-layers" not in names:
+    if "context-parallel-size" in names and "expert-model-parallel-size" not in names:
         found.add(found.unresolved, "not-printed", "ep", "", part.printed[0][1].place, sets="ep")
 
 

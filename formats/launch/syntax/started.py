@@ -36,6 +36,9 @@ ENGINES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """The calls of a package that make an engine, and the command of its server."""
 
+_LINE_OF_OPTIONS = re.compile(r"\n(?=[ \t]{0,80}--[A-Za-z])")
+"""The end of a line before one that begins with an option, which continues the command."""
+
 MOST = 20_000
 """The most characters of one command."""
 
@@ -146,7 +149,9 @@ class _Started(ast.NodeVisitor):
             if len(words) > 1 and any(self.known(word.text) for word in words):
                 yield words
             return
-        runs = self._runs(node) or ()
+        runs = [
+            run._replace(text=_LINE_OF_OPTIONS.sub(" ", run.text)) for run in self._runs(node) or ()
+        ]
         text = "".join(run.text for run in runs)
         if len(text) < MOST and any(self.known(word) for word in text.split()) and " " in text:
             yield from read_script(Source(runs)).commands
