@@ -425,3 +425,17 @@ def test_a_layout_that_megatron_does_not_build_is_compared_by_its_own_groups(fra
         ("tp", 3, (6, 7))
     ]
     assert (wrong.contradiction.code, wrong.fitting) == ("contradicts-place", ())
+
+
+def test_of_lines_without_groups_the_only_one_that_printed_nothing_is_suspected():
+    """PyTorch up to 2.2 names no group; here half of the ranks wait in one call, half in another."""
+    line = "[rank{0}]: [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}"
+    texts = [
+        f"{line.format(rank, 7 + rank % 2)}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1)"
+        for rank in range(32)
+        if rank != 19
+    ]
+    log = read_log("\n".join(texts), groupings(32, tp=4))
+    assert (log.diagnosis.suspects, log.diagnosis.reason) == ((19,), "silent")
+    few = read_log("\n".join(texts[:20]), groupings(32, tp=4))  # an excerpt is silent of many
+    assert few.diagnosis.suspects == ()

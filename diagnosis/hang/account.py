@@ -62,6 +62,11 @@ def account_of(
         facts: dict[str, object] = {"ranks": log.missing, "rank": log.missing[0]}
         facts |= place(log.missing[0])
         notes.append(Note("said-missing" + "-one" * (len(log.missing) == 1), facts))
+    if first is None and diagnosis.suspects and diagnosis.reason == "silent" and groupings:
+        world = next(iter(groupings.values())).world_size
+        facts = {"ranks": diagnosis.suspects, "rank": diagnosis.suspects[0], "world": world}
+        facts |= place(diagnosis.suspects[0])
+        notes.append(Note("only-silent" + "-one" * (len(diagnosis.suspects) == 1), facts))
     if first is None:
         notes += [stood] if stood and not notes else []
         return (*notes,) if notes or not log.dumped else (Note("nothing-stuck"),)

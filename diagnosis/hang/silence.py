@@ -55,6 +55,8 @@ def heard(log: Log, groupings: Mapping[str, Grouping]) -> Log:
         log = replace(log, groups=kinds)
     known = diagnosis_of_stalls(stalls, kinds, log.relayed)
     waiting = {rank for wait in log.diagnosis.waits for rank in wait.waiting}
+    if groupings and not (log.dumped or known.waits or log.missing or log.diagnosis.culprits):
+        return _unnamed(log, stalls, next(iter(groupings.values())).world_size)
     if log.dumped or not known.waits or not waiting <= {stall.rank for stall in stalls}:
         return log  # or not all lines have been kept
     places = _places(stalls)
@@ -83,6 +85,24 @@ def _of_all(stalls: list[Stall], world: int) -> tuple[list[Stall], Mapping[str, 
     return [replace(stall, group=ALL, guid="0", group_rank=stall.rank) for stall in stalls], {
         ALL: WORLD
     }
+
+
+FEW = 32
+"""Of so many ranks one may be silent where no line names a group."""
+
+
+def _unnamed(log: Log, stalls: Iterable[Stall], world: int) -> Log:
+    """The log of lines that name no group, in whose calls nearly all ranks wait: who printed
+    nothing is suspected."""
+    ranks = {stall.rank for stall in stalls if stall.op and stall.rank is not None}
+    silent = {*range(world)} - ranks
+    hidden = any(note.code in HIDDEN for note in log.notes)
+    if any(stall.group for stall in stalls) or hidden or max(ranks, default=world) >= world:
+        return log
+    if not silent or len(silent) > max(1, world // FEW) or len(ranks) < 3:
+        return log
+    suspects = tuple(sorted(silent))
+    return replace(log, diagnosis=replace(log.diagnosis, suspects=suspects, reason="silent"))
 
 
 def _named(
