@@ -428,7 +428,7 @@ def test_a_layout_that_megatron_does_not_build_is_compared_by_its_own_groups(fra
 
 
 def test_of_lines_without_groups_the_only_one_that_printed_nothing_is_suspected():
-    """PyTorch up to 2.2 names no group; here half of the ranks wait in one call, half in another."""
+    """PyTorch up to 2.2 names no group; half of the ranks wait in one call, half in the next."""
     line = "[rank{0}]: [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}"
     texts = [
         f"{line.format(rank, 7 + rank % 2)}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1)"
