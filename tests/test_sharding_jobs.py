@@ -15,7 +15,7 @@ from groups.layout import Job, own_groupings
 from request.context import Context
 from request.state import State
 from request.trained import keeps_parts, trained_of
-from training.memory.per_stage import memory_per_stage
+from training.memory.per_stage import memory_per_stage, model_states
 from training.models import MODELS
 from training.recipe import Training
 from training.sharding.muon import loads
@@ -174,3 +174,13 @@ def test_zero_2_reduces_all_of_the_gradients_behind_every_micro_batch():
 def test_who_keeps_parts_of_the_weights(framework, keeps):
     state = State(framework=framework, tp=1, pp=1)
     assert keeps_parts(Context.of(state).layout, state) is keeps
+
+
+@pytest.mark.parametrize("framework", ["torchtitan", "pytorch-ddp", "deepspeed"])
+def test_the_stages_of_zero_are_told_as_the_framework_holds_them(framework):
+    state = State(framework=framework, nodes=1, tp=1, pp=1, model="llama3-8b")
+    trained = Context.of(state).trained
+    (stage,) = trained.stages()
+    both = (stage.parameters.dense, stage.parameters.experts)
+    for part, size in model_states(both, trained.split, trained.training).items():
+        assert stage.parts[part] == pytest.approx(size, rel=1e-3)

@@ -34,6 +34,7 @@ from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
 from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
 from ..recipe import PRECISIONS, WIDE, Training
+from ..sharding.held import element_bytes
 from ..sharding.held import states as sharded_states
 from ..sharding.muon import most_owned
 from ..split import Split, padded_vocabulary
@@ -236,7 +237,19 @@ def _parts(
 def model_states(
     parameters: tuple[Number, Number], split: Split, training: Training
 ) -> dict[str, Number]:
-    """Bytes of weights, gradients and optimizer state, for dense parameters plus experts."""
+    """Bytes of weights, gradients and optimizer state, for dense parameters plus experts; of other
+    programs than Megatron by what they hold (training.sharding.held), without padding.
+
+    >>> how = Training(engine="fsdp2", zero=3)
+    >>> model_states((8e9, 0), Split(dp=8), how)["weights"] / 1e9
+    4.0
+    """
+    if training.engine != "megatron":
+        ranks = training.ranks_sharing(split)
+        return {
+            part: sum(each * n / (share if is_cut else 1) for n, share in zip(parameters, ranks))
+            for part, (each, is_cut) in element_bytes(training).items()
+        }
     precision, zero = PRECISIONS[training.precision], training.zero
     of_one = (precision.weight, precision.gradient, training.optimizer_bytes)
     shares = zip(parameters, training.ranks_sharing(split))
