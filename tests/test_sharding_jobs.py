@@ -18,7 +18,9 @@ from request.trained import keeps_parts, trained_of
 from training.memory.per_stage import memory_per_stage, model_states
 from training.models import MODELS
 from training.recipe import Training
+from training.sharding.held import LayersHeld, modules_held, seat_of, sharding_of, unlike
 from training.sharding.muon import loads
+from training.sharding.step import play_modules, rules_of
 from training.split import Split
 from training.traffic.demands import demands
 
@@ -142,6 +144,23 @@ def test_published_memory_lies_in_the_interval(row):
     model = replace(MODELS[NAMES[row["model"]]].model, sequence=int(row["sequence"]))
     total = max(stage.total for stage in memory_per_stage(model, split, training)) / 2**30
     assert 0.76 * total < float(row["memory_gib"]) < 1.31 * (1.03 * total + 1)
+
+
+@pytest.mark.parametrize("name", ["llama3-70b", "mixtral-8x7b", "deepseek-v3", "gpt3-175b"])
+def test_layers_between_equal_ones_change_no_fullest_moment(name):
+    model, split = MODELS[name].model, Split(dp=32, ep=8 if MODELS[name].model.experts else 1)
+    for units in ("torchtitan", "blocks"):
+        training = Training(engine="fsdp2", zero=3, units=units, micro_batches=2)
+        how = sharding_of(training, split)
+        held = LayersHeld(
+            tuple(model.numbers.count(kind) for kind in range(len(model.kinds))), True, True, 0
+        )
+        modules = modules_held(model, split, training, held)
+        whole, fewer = (
+            play_modules(some, rules_of(how, some, seat_of(split, training), 0, 0), how, 2)
+            for some in (modules, unlike(modules))
+        )
+        assert fewer.record.fullest.bytes == whole.record.fullest.bytes
 
 
 def test_hsdp_sends_inside_a_copy_and_between_copies():

@@ -87,9 +87,9 @@ def element_bytes(training: Training) -> dict[str, tuple[float, bool]]:
     """Bytes of a parameter's states, and whether ranks cut them, by part of the memory.
 
     >>> element_bytes(Training(engine="fsdp2", zero=3))
-    {'weights': (4, True), 'gradients': (4, True), 'optimizer': (8, True)}
+    {'weights': (4, True), 'gradients': (4, True), 'optimizer': (8.0, True)}
     >>> element_bytes(Training(engine="zero", zero=1, precision="bf16-bf16"))
-    {'weights': (2, False), 'gradients': (2, False), 'optimizer': (12, True)}
+    {'weights': (2, False), 'gradients': (2, False), 'optimizer': (12.0, True)}
     """
     precision, zero = PRECISIONS[training.precision], training.zero
     sizes = (precision.weight, precision.gradient, training.optimizer_bytes)
@@ -212,6 +212,29 @@ def _of_fsdp(model: Model, split: Split, training: Training, held: LayersHeld) -
     return found
 
 
+NEAR = 3
+"""Modules on each side of one that may be alive with it, and one more."""
+
+
+def unlike(modules: Sequence[Module]) -> tuple[Module, ...]:
+    """Modules without those between others of the same sizes: what is alive at once are neighbours.
+
+    >>> from training.models import MODELS
+    >>> how = Training(engine="fsdp2", zero=3, units="torchtitan")
+    >>> held = LayersHeld((80,), True, True, 0)
+    >>> modules = modules_held(MODELS["llama3-70b"].model, Split(dp=8), how, held)
+    >>> len(modules), len(unlike(modules))
+    (83, 9)
+    """
+    sizes = [[unit.whole for unit in module.units] for module in modules]
+    kept = []
+    for at, module in enumerate(modules):
+        near = sizes[max(0, at - NEAR) : at + NEAR + 1]
+        if len(near) < 2 * NEAR + 1 or any(each != sizes[at] for each in near):
+            kept.append(module)
+    return tuple(kept)
+
+
 def _whole(
     how: DataParallel, modules: tuple[Module, ...], split: Split, training: Training
 ) -> tuple[int, int]:
@@ -222,7 +245,12 @@ def _whole(
         sums = BYTES[how.reduced] * sum(unit.elements for unit in units)
         weights = int(weights * min(1.0, AHEAD / split.vpp))
         return weights, sums + BYTES[how.gathered] * max(unit.elements for unit in units)
+    if how.sync in ("every", "replicas") and not how.keeps_whole(split.pp):
+        modules, turns = unlike(modules), 2  # of layers between equal ones nothing stays
+    else:
+        turns = 3
     rules = rules_of(how, modules, seat_of(split, training), 0, 0)
-    parts = play_modules(modules, rules, how, min(training.micro_batches, 3)).record.fullest.parts
+    played = play_modules(modules, rules, how, min(training.micro_batches, turns))
+    parts = played.record.fullest.parts
     weights = parts.get("unsharded_params", 0) + parts.get("all_gather_buffers", 0)
     return weights, parts.get("unsharded_grads", 0) + parts.get("reduce_scatter_inputs", 0)
