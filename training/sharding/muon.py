@@ -26,7 +26,7 @@ def loads(sizes: Iterable[int], ranks: int) -> list[int]:
     """Elements that each rank owns.
 
     >>> loads([4, 4, 4, 1], ranks=2)
-    [5, 8]
+    [8, 5]
     """
     heap = [(0, rank) for rank in range(ranks)]
     for size in sorted(sizes, reverse=True):
