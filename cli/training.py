@@ -137,10 +137,24 @@ def estimate(inputs: CommandLine) -> Table:
         if seconds
     ]
     before = _head(facts, f"{_step(facts)}; {_fit(facts)}")
+    before.append(_used("", facts["used"]))
+    if own := facts.get("own_step"):
+        before.append(_used(f"your step: {own['seconds']:.4g} s, ", own))
+        before.append(f"no part explains {own['unexplained_seconds']:.3g} s of it")
     if facts["no_runs_near"]:
         before.append(f"no measured run is like it in {', '.join(facts['no_runs_near'])}")
     return Report(
         "estimate", ["part", "seconds", "share"], rows, layout, before=before, facts=facts
+    )
+
+
+def _used(start: str, used: dict[str, Any]) -> str:
+    """How well the GPUs are used, in one line; attention counts what a causal token sees."""
+    full = used["attention_in_full"]
+    return (
+        f"{start}{used['tflop_per_second_per_gpu']:,.0f} TFLOP/s a GPU, MFU {used['mfu']:.1%} "
+        f"({full['mfu']:.1%} with attention in full), HFU {used['hfu']:.1%}, "
+        f"{used['tokens_per_second_per_gpu']:,.0f} tokens/s a GPU"
     )
 
 

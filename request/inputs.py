@@ -320,6 +320,13 @@ class TrafficInputs:
 
 
 @dataclass(frozen=True)
+class EstimateInputs:
+    own_step: Annotated[
+        str, _pasted("a measured step: seconds, tokens/s, TFLOP/s, or lines of Megatron's log")
+    ] = ""
+
+
+@dataclass(frozen=True)
 class MovesInputs:
     moves_first: Annotated[str, Input("where the target begins", choices=("here", "behind"))] = (
         "here"
@@ -403,6 +410,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("memory", MemoryInputs, ""),
     ("traffic", TrafficInputs, ""),
     ("moves", MovesInputs, ""),
+    ("estimate", EstimateInputs, ""),
     ("page", PageInputs, ""),
 )
 """The models, whose each field is, and which of their fields stand there: without names all that

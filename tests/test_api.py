@@ -164,7 +164,7 @@ OWN_PARAMETERS = {
     "slow_steps": {"traces": str},
     "memory_per_rank": {"capacity": float, "cluster": str},
     "traffic_per_step": {"cluster": str, "cp_algorithm": str},
-    "estimate": {"cluster": str, "capacity": float, "cp_algorithm": str},
+    "estimate": {"cluster": str, "capacity": float, "cp_algorithm": str, "own_step": str},
     "better_layouts": {"cluster": str, "capacity": float, "cp_algorithm": str},
     "compare": {"kept": str, "cluster": str, "capacity": float, "cp_algorithm": str},
     "moves": {

@@ -47,6 +47,7 @@ from ..base.html import (
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
 from ..parts.step import source_html
+from .used import used_html
 
 
 def estimate_html(context: Context) -> Markup:
@@ -71,6 +72,7 @@ def _answer(context: Context) -> Markup:
         tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"),
         source_html(context),
         parts_html(estimate, language),
+        used_html(context, estimate),
         tag("p", fit_text(estimate, language)),
         tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
         tag("h3", say("cloud_title")),

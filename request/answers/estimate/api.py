@@ -9,27 +9,34 @@ from training.estimate import MeasuredRun, sources
 from ...context import Context
 from ...endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
 from .measured import measured_facts
+from .used import use_facts
 from .words import estimate_facts
 
 
 @training_endpoint
 def estimate(
-    context: Context, cluster: str = "dgx-h100", capacity: float = 0.0, cp_algorithm: str = "p2p"
+    context: Context,
+    cluster: str = "dgx-h100",
+    capacity: float = 0.0,
+    cp_algorithm: str = "p2p",
+    own_step: str = "",
 ) -> str:
     """About how long a training step takes, and whether it fits in memory, as JSON.
 
     A step takes about step_seconds, nine of ten real ones between low and high; parts say for what. "fit" is "fits", "close" where the limit of memory lies within its error,
     memory_low_bytes to memory_high_bytes, or "over".
-    "nearest" are the measured runs of others that are most like it.
+    "nearest" are the measured runs of others that are most like it. "used" says how well the GPUs are used, "from_peak_seconds" what each cause adds to the time at their peak.
 
     Args:
         cluster: (the machines).
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
         cp_algorithm: how keys and values go round in a cp group: "p2p", "all_gather" or "a2a".
+        own_step: a measured step: seconds, tokens/s, TFLOP/s, or lines of Megatron's log.
         (the training)
         (the layout)
     """  # noqa: E501  a tool shows only a parameter's first line
     texts = {"cluster": cluster, "cp_algorithm": cp_algorithm, "capacity": empty_if_zero(capacity)}
+    texts["own_step"] = own_step
     with fixes_tried(context, **texts) as changed:
         return json.dumps(step_facts(changed))
 
@@ -47,6 +54,7 @@ def step_facts(context: Context) -> dict[str, object]:
         "cluster": trained.cluster_id,
         "world_size": context.layout.world_size,
         **estimate_facts(step),
+        **use_facts(context, step),
         **measured_facts(context),
         "capacity_bytes": trained.capacity,
         **fit_facts(step.fit),

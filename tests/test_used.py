@@ -1,0 +1,155 @@
+"""How well GPUs are used: MFU as sources state it, the waterfall, and one's own measured step."""
+
+from __future__ import annotations
+
+import pytest
+
+from formats.measured_step import MeasuredStep, read_step
+from groups.errors import LayoutError
+from request.answers.estimate.used import own_step, use_facts
+from request.context import Context
+from request.state import State
+from request.trained import published
+from training.estimate import CAUSAL, FULL, Use, estimate, waterfall
+from training.models import MODELS
+from views.page import answer
+
+# seconds of an iteration, and what the source makes of them: MFU of 312 or 989 TFLOP/s, attention
+# in full, or TFLOP/s a GPU with recomputation
+STATED = """
+korthikanti-22b        1.10   mfu     0.415   arXiv:2205.05198 Table 5
+korthikanti-175b      13.75   mfu     0.514   arXiv:2205.05198 Table 5
+korthikanti-530b      37.83   mfu     0.560   arXiv:2205.05198 Table 5
+korthikanti-1t        71.49   mfu     0.563   arXiv:2205.05198 Table 5
+mtnlg-530b-280        60.1    tflops  126     arXiv:2201.11990 section 2.3
+mtnlg-530b-350        50.2    tflops  121     arXiv:2201.11990 section 2.3
+mtnlg-530b-420        44.4    tflops  113     arXiv:2201.11990 section 2.3
+nemotron4-340b-1536   10.3    mfu     0.424   arXiv:2406.11704 Table 2
+nemotron4-340b-3072   10.3    mfu     0.423   arXiv:2406.11704 Table 2
+nemotron4-340b-6144    8.0    mfu     0.410   arXiv:2406.11704 Table 2
+"""
+ROWS = [line.split(maxsplit=4) for line in STATED.strip().splitlines()]
+
+
+def shown(preset: str, **changes: object) -> Context:
+    return Context.of(State(**published(preset)).changed(changes))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_the_use_of_a_published_run_is_its_source_s_own(row):
+    preset, seconds, kind, stated, _ = row
+    context = shown(preset)
+    use = Use(context.trained.request(context.layout), float(seconds))
+    with_recomputation = use.hfu(FULL) * use.peak / 1e12
+    found = use.mfu(FULL) if kind == "mfu" else with_recomputation
+    assert found == pytest.approx(float(stated), rel=0.02)
+
+
+def step(**changes: object):
+    asked = {"gpus": 64, "tp": 8, "pp": 2, "global_batch": 128, **changes}
+    return estimate(MODELS["llama3-70b"].model, **asked)
+
+
+def test_a_causal_token_s_attention_is_half_of_the_whole():
+    use = Use(step().request, 10.0)
+    assert use.operations.full == pytest.approx(2 * use.operations.causal)
+    assert use.mfu(CAUSAL) < use.mfu(FULL)
+
+
+def test_recomputation_is_the_gpu_s_and_not_the_model_s():
+    plain, again = (Use(step(recompute=name).request, 10.0) for name in ("none", "full"))
+    assert plain.mfu() == again.mfu() == plain.hfu()
+    layers = again.operations.layers + again.operations.causal
+    assert again.hfu() / again.mfu() == pytest.approx(1 + layers / (3 * again.operations.forward()))
+
+
+def test_eight_bits_are_held_against_their_own_peak():
+    wide, narrow = (Use(step(precision=name).request, 10.0) for name in ("bf16", "fp8"))
+    assert narrow.mfu() == pytest.approx(wide.mfu() * 989.4 / 1979)
+
+
+def test_tokens_are_those_of_the_step():
+    use = Use(step().request, 4.0)
+    assert use.tokens_per_second == 128 * 4096 / 4
+
+
+@pytest.mark.parametrize("changes", [{}, {"recompute": "full"}, {"pp": 4}, {"precision": "fp8"}])
+def test_the_waterfall_ends_at_the_step_and_its_first_part_is_the_mfu(changes):
+    found = step(**changes)
+    falls = waterfall(found)
+    assert sum(falls.values()) == pytest.approx(found.seconds)
+    assert falls["peak"] / found.seconds == pytest.approx(Use(found.request, found.seconds).mfu())
+    assert (falls["recompute"] > 0) == ("recompute" in changes)
+
+
+# -- one's own -------------------------------------------------------------------------------------
+
+LINE = (
+    " [2025-01-01 00:00:00] iteration       {n}/     100 | consumed samples:         5120 | "
+    "elapsed time per iteration (ms): {ms} | throughput per GPU (TFLOP/s/GPU): 401.2 | "
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("13.75", ("seconds", 13.75)),
+        ("1,234 ms", ("seconds", 1.234)),
+        ("5000 tokens/s/GPU", ("tokens_per_gpu", 5000)),
+        ("5000 tok/s", ("tokens", 5000)),
+        ("430 TFLOP/s/GPU", ("tflops", 430)),
+        ("0.43 PFLOPs", ("tflops", 430)),
+        (LINE.format(n=1, ms="6200.0"), ("seconds", 6.2)),
+        (
+            "".join(LINE.format(n=n, ms=ms) for n, ms in enumerate((99e3, 5e3, 6e3))),
+            ("seconds", 5.5),
+        ),
+        ("throughput per GPU (TFLOP/s/GPU): 401.2", ("tflops", 401.2)),
+    ],
+)
+def test_a_measured_step_is_read(text, found):
+    read = read_step(text)
+    assert read is not None
+    assert (read.kind, round(read.value, 6)) == found
+
+
+@pytest.mark.parametrize("text", ["fast", "0", "5 apples", "-3", "", "1e400"])
+def test_what_says_no_step_is_none(text):
+    assert read_step(text) is None
+
+
+def test_tokens_and_seconds_of_one_step_agree():
+    context = shown("nemotron4-340b-6144", own_step="8.0")
+    estimated = context.trained.estimate(context.layout)
+    own = own_step(context, estimated)
+    assert own is not None
+    tokens = f"{own.use.tokens_per_second} tokens/s".replace("e+", "")
+    again = own_step(shown("nemotron4-340b-6144", own_step=tokens), estimated)
+    assert again is not None
+    assert again.use.seconds == pytest.approx(8.0)
+
+
+def test_one_s_own_step_stands_beside_the_estimate_with_the_gap():
+    context = shown("nemotron4-340b-6144", own_step="8.0")
+    facts = use_facts(context, estimated := context.trained.estimate(context.layout))
+    own = facts["own_step"]
+    assert own["seconds"] == 8.0
+    assert own["unexplained_seconds"] == pytest.approx(8.0 - estimated.seconds)
+
+
+@pytest.mark.parametrize(("language", "gap"), [("en", "no part explains"), ("zh", "不能解释")])
+def test_the_page_shows_the_use_and_one_s_own_step(language, gap):
+    state = State(view="estimate", model="llama3-70b", nodes="8", tp=8, pp=2, lang=language)
+    plain = answer(state).picture
+    assert "TFLOP/s" in plain
+    assert "MFU" in plain
+    assert gap not in plain
+    assert gap in answer(state.changed({"own_step": "12.5 s"})).picture
+
+
+def test_a_text_that_is_no_step_is_refused():
+    context = shown("nemotron4-340b-6144", own_step="soon")
+    with pytest.raises(LayoutError) as refused:
+        own_step(context, context.trained.estimate(context.layout))
+    assert refused.value.control == "own_step"
+    assert MeasuredStep("seconds", 1.0) == read_step("1 s")

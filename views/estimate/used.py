@@ -1,0 +1,66 @@
+"""The part of Step time about how well GPUs are used: from the peak to the step, and one's own."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from markupsafe import Markup
+
+from descriptions import MACHINE
+from formats.documents.tables import Table
+from request.answers.estimate.used import own_step, use_text
+from request.answers.estimate.words import KINDS, part_name
+from request.context import Context
+from request.units import seconds_text
+from request.words import saying
+from training.estimate import Estimate, Use, waterfall
+
+from ..base import form
+from ..base.html import fine, heads_of, table_html, tag, together
+
+LEAST = 0.0005
+"""Share of the step from which on a cause is shown."""
+
+
+def used_html(context: Context, estimate: Estimate) -> Markup:
+    """How well it is used, the waterfall, and the box for one's own step.
+
+    Errors: LayoutError for a measured step that is none.
+    """
+    language, say = context.language, saying(MACHINE, context.language)
+    own = own_step(context, estimate)
+    seconds = own.use.seconds if own else 0.0
+    lines = [tag("p", use_text(Use(estimate.request, estimate.seconds), language))]
+    if own:
+        lines.append(tag("p", tag("b", say("own_is", text=use_text(own.use, language)))))
+    return together(
+        *lines,
+        fine(say("counted")),
+        form.area("own_step", context.state),
+        tag("h3", say("falls_title")),
+        table_html(falls_table(estimate, seconds, language), "estimate-parts"),
+    )
+
+
+def falls_table(estimate: Estimate, own: float, language: str) -> Table:
+    """Seconds from the peak to the step and to one's own, with the MFU that is left after each."""
+    say, use = saying(MACHINE, language), Use(estimate.request, estimate.seconds)
+    falls = waterfall(estimate)
+    peak, rows = falls["peak"], []
+    for (name, seconds), so_far in zip(falls.items(), accumulate(falls.values())):
+        if abs(seconds) >= LEAST * estimate.seconds:
+            rows.append((_name(name, language), seconds_text(seconds), f"{peak / so_far:.1%}"))
+    rows.append((say("fall_step"), seconds_text(use.seconds), f"{peak / use.seconds:.1%}"))
+    if own:
+        gap = own - use.seconds
+        text = seconds_text(gap) if gap >= 0 else f"-{seconds_text(-gap)}"
+        rows.append((say("fall_gap"), text, ""))
+        rows.append((say("fall_own"), seconds_text(own), f"{peak / own:.1%}"))
+    return Table("from-peak", heads_of(MACHINE, "fall seconds reached", language), rows)
+
+
+def _name(name: str, language: str) -> str:
+    if name in ("peak", "recompute", "shapes"):
+        return MACHINE[f"fall_{name}"][language]
+    part = part_name(name, language)
+    return f"{part} {name}" if name in KINDS else part
