@@ -28,7 +28,7 @@ RENAMED = {"memory_schedule": "schedule"}
 
 OPTIONS = (
     *(RENAMED.get(name, name) for name in TRAINING.rows),
-    *("layers", "experts", "sequence", "cluster", "capacity", "cp_algorithm", "own_step"),
+    *("layers", "experts", "sequence", "cluster", "capacity", "cp_algorithm"),
 )
 """The options of a command line that say what is trained, and on what."""
 

@@ -128,8 +128,15 @@ def traffic(inputs: CommandLine) -> Table:
 def estimate(inputs: CommandLine) -> Table:
     """The time of a step, a row for each part."""
     from request.answers.estimate.api import step_facts
+    from request.context import Context
 
-    layout, facts = _facts(inputs, step_facts)
+    own = inputs.options.own_step
+
+    def facts_of(context: Context) -> Facts:
+        state = context.state.changed({"own_step": own or ""})
+        return step_facts(Context(context.layout, state))
+
+    layout, facts = _facts(inputs, facts_of)
     parts = sorted(facts["parts_seconds"].items(), key=lambda part: -part[1])
     rows = [
         [name, round(seconds, 6), round(seconds / facts["step_seconds"], 4)]
@@ -138,9 +145,9 @@ def estimate(inputs: CommandLine) -> Table:
     ]
     before = _head(facts, f"{_step(facts)}; {_fit(facts)}")
     before.append(_used("", facts["used"]))
-    if own := facts.get("own_step"):
-        before.append(_used(f"your step: {own['seconds']:.4g} s, ", own))
-        before.append(f"no part explains {own['unexplained_seconds']:.3g} s of it")
+    if mine := facts.get("own_step"):
+        before.append(_used(f"your step: {mine['seconds']:.4g} s, ", mine))
+        before.append(f"no part explains {mine['unexplained_seconds']:.3g} s of it")
     if facts["no_runs_near"]:
         before.append(f"no measured run is like it in {', '.join(facts['no_runs_near'])}")
     return Report(

@@ -6,7 +6,9 @@ import json
 
 from descriptions import PURPOSES
 from groups.layout import Layout
+from training.machine import Machine
 from training.traffic.per_step import Traffic, traffic
+from training.traffic.reached import reached_seconds
 
 from ..context import Context
 from ..endpoint import fixes_tried, job_facts, training_endpoint
@@ -20,7 +22,8 @@ from .memory import host_facts
 def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
     """What each kind of group sends in one step, over which links, and how long, as JSON.
 
-    Seconds of a row are bytes over the speed of the links. A step takes about step_seconds, nine of
+    Seconds of a row are bytes over the speed of the links; reached_seconds what such groups really
+    take, null where nobody measured any. A step takes about step_seconds, nine of
     ten real ones between low and high; parts say for what. Bytes "across" leave NVLink domains.
 
     Args:
@@ -52,11 +55,11 @@ def traffic_facts(context: Context) -> dict[str, object]:
         "host": host_facts(trained),
         "total_bytes": sum(row.total for row in rows),
         "across_bytes": sum(row.across for row in rows),
-        "rows": [_row(row) for row in rows],
+        "rows": [_row(row, trained.cluster) for row in rows],
     }
 
 
-def _row(row: Traffic) -> dict[str, object]:
+def _row(row: Traffic, machine: Machine) -> dict[str, object]:
     return {
         "kind": row.kind,
         "group_size": row.size,
@@ -69,6 +72,7 @@ def _row(row: Traffic) -> dict[str, object]:
         "total_bytes": row.total,
         "across_bytes": row.across,
         "seconds": row.seconds,
+        "reached_seconds": reached_seconds(row, machine),
         "hidden_by": row.beside,
     }
 

@@ -24,7 +24,9 @@ from request.model import model_name
 from request.trained import Trained
 from request.units import bracketed, bytes_text, seconds_text
 from request.words import saying
+from training.machine import Machine
 from training.traffic.per_step import Traffic, seconds_together
+from training.traffic.reached import reached_seconds
 
 from ..base.html import (
     chips,
@@ -99,7 +101,7 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
         _kinds(rows, language),
         fine(explained(TRAFFIC["body"][language], language)),
         answer,
-        _every(rows, language),
+        _every(rows, trained.cluster, language),
         left_out_html(LEFT_OUT.values(), language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
@@ -160,8 +162,14 @@ def _across(total: float, across: float, language: str) -> str:
     return together(bytes_text(across), tag("small", share))
 
 
-def _every(rows: Sequence[Traffic], language: str) -> Markup:
-    names = "kind purpose operation count buffer sent across seconds beside"
+def _reached(sent: Traffic, machine: Machine) -> str:
+    """Seconds as measured ones take; a dash where nobody measured any."""
+    seconds = reached_seconds(sent, machine)
+    return "–" if seconds is None else seconds_text(seconds)
+
+
+def _every(rows: Sequence[Traffic], machine: Machine, language: str) -> Markup:
+    names = "kind purpose operation count buffer sent across seconds reached beside"
     marks = {kind: chips([kind]) for kind in {sent.kind for sent in rows}}
     body = (
         (
@@ -171,6 +179,7 @@ def _every(rows: Sequence[Traffic], language: str) -> Markup:
             f"{sent.count:,g}",
             *(bytes_text(sent.buffer), bytes_text(sent.sent)),
             *(_across(sent.total, sent.across, language), seconds_text(sent.seconds)),
+            _reached(sent, machine),
             BESIDE[sent.beside][language],
         )
         for sent in rows

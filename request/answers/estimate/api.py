@@ -54,11 +54,11 @@ def step_facts(context: Context) -> dict[str, object]:
         "cluster": trained.cluster_id,
         "world_size": context.layout.world_size,
         **estimate_facts(step),
-        **use_facts(context, step),
         **measured_facts(context),
         "capacity_bytes": trained.capacity,
         **fit_facts(step.fit),
         "nearest": [_run(run) for run in step.nearest(NEAREST)],
+        **use_facts(context, step),
     }
 
 
