@@ -146,6 +146,11 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "colossalai",
         {"nodes": 2, "gpus_per_node": 8, "tp": 4, "pp": 2},
     ),
+    "Lightning": (
+        "import lightning as L\ntrainer = L.Trainer(devices=8, num_nodes=2, strategy='ddp')",
+        "lightning",
+        {"nodes": 2, "gpus_per_node": 8, "framework": "device-mesh"},
+    ),
     "Hugging Face Trainer": (
         "deepspeed --num_gpus 8 run.py --model_name_or_path a/b --gradient_checkpointing False "
         "--per_device_train_batch_size 2",

@@ -233,5 +233,5 @@ def beginnings(paths: Iterable[str]) -> set[str]:
 
 _DOTTED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
-_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron", "colossalai")
+_TWO_WORDS = ("vllm", "sglang", "tune", "axolotl", "swift", "megatron", "colossalai", "lightning")
 """Programs that are recognised together with the word after them."""

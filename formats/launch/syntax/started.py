@@ -33,6 +33,8 @@ ENGINES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "vllm": ("LLM AsyncEngineArgs EngineArgs", ("vllm", "serve")),
     "sglang": ("Engine ServerArgs", ("python3", "-m", "sglang.launch_server")),
     "tensorrt_llm": ("LLM", ("trtllm-serve",)),
+    "lightning": ("Trainer", ("lightning", "trainer")),
+    "pytorch_lightning": ("Trainer", ("lightning", "trainer")),
 }
 """The calls of a package that make an engine, and the command of its server."""
 
@@ -161,7 +163,13 @@ class _Started(ast.NodeVisitor):
         place = self._place(node.func)
         yield from (Word((CommandRun(word, *place),), place) for word in command)
         named = [("", node.args[0])] if node.args else []
-        for name, value in [*named, *((one.arg or "", one.value) for one in node.keywords)]:
+        keywords = [(one.arg or "", one.value) for one in node.keywords]
+        for _, value in [*keywords]:  # of an object, its own keywords count too
+            if isinstance(value, ast.Call):
+                keywords += [(one.arg or "", one.value) for one in value.keywords]
+        for name, value in [*named, *keywords]:
+            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
+                value = ast.copy_location(ast.Constant(value.func.id), value)
             runs = self._runs_or_open(value)
             text = "".join(run.text for run in runs)
             if name and text != "False":
