@@ -46,12 +46,12 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         rank = None if whose in (None, "all") else number_of(whose)
         return _cache(source, target, (rule, first, rank, number_of(options.tokens or "0")))
     with trained_context(inputs) as source:
-        begin = 0
+        begin = node = 0
         if ends["to"].startswith(ROLE):
-            target, begin, first = _role(inputs, ends, source)
+            target, begin, first, node = _role(inputs, ends, source)
         else:
             target = context_of_word(inputs, ends["to"], source)
-        found = moves_between(source, target, rule, first, begin)
+        found = moves_between(source, target, rule, first, begin, node)
         if options.script:
             if inputs.format != "text":
                 raise CommandError("--script prints text only")
@@ -66,9 +66,11 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
         return _slices(source.layout, facts, before, [*rows], inputs.format)
 
 
-def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[Context, int, int]:
-    """Another role of a configuration with several, and the first ranks of its first role and of
-    that one.
+def _role(
+    inputs: CommandLine, ends: dict[str, str], source: Context
+) -> tuple[Context, int, int, int]:
+    """Another role of a configuration with several, the first ranks of its first role and of that
+    one, and the GPUs of a node.
 
     Errors: LayoutError for an unknown role, CommandError for a plan of no file.
     """
@@ -84,7 +86,8 @@ def _role(inputs: CommandLine, ends: dict[str, str], source: Context) -> tuple[C
     require_runs(first, role)
     pages = {member.name: member.page for member in cast_of_plan(read, source.state).members}
     model = {name: getattr(source.state, name) for name in MODEL}
-    return Context.of(pages[role.name].changed(model)), first.first_rank, role.first_rank
+    page = Context.of(pages[role.name].changed(model))
+    return page, first.first_rank, role.first_rank, read.plan.gpus_per_node
 
 
 def _cache(source: Context, target: Context, sizes: tuple[str, int, int | None, int]) -> Table:

@@ -166,3 +166,18 @@ def test_a_script_is_given_back_with_every_option_of_the_plan_on_screen():
         "--overlap-moe-expert-parallel-comm",
     ):
         assert option in shown, option
+
+
+def test_roles_of_one_node_move_weights_within_it(tmp_path):
+    """A role's own number of GPUs is not the node: the actor is on GPUs 0-1, the engines on 2-5."""
+    path = tmp_path / "run.sh"
+    path.write_text(
+        "python3 train.py --actor-num-nodes 1 --actor-num-gpus-per-node 2 --rollout-num-gpus 4"
+        " --tensor-model-parallel-size 2 --rollout-num-gpus-per-engine 1"
+        " --hf-checkpoint Qwen/Qwen3-8B"
+    )
+    out, err = io.StringIO(), io.StringIO()
+    argv = ["moves", "--from", str(path), "--to", "role:rollout", "--format", "json"]
+    assert run(argv, io.StringIO(), out, err) == 0, err.getvalue()
+    moved = json.loads(out.getvalue())["bytes"]
+    assert moved["between_nodes"] == 0 < moved["in_node"]

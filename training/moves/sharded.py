@@ -250,9 +250,15 @@ def ordinals(keys: np.ndarray) -> np.ndarray:
 
 
 def beginnings(
-    source: Layout, target: Layout, source_rank: object, first_rank: object
+    source: Layout,
+    target: Layout,
+    source_rank: object,
+    first_rank: object,
+    *,
+    one_size: bool = False,
 ) -> tuple[int, int]:
-    """The first ranks of a source and a target on one cluster, both from 0.
+    """The first ranks of a source and a target on one cluster, both from 0. one_size: the nodes of
+    that are known, whatever the sides have of each.
 
     Errors: LayoutError for a rank that is negative or not a number, for too many ranks from it on,
     and for nodes of two sizes, unless the target starts after the source.
@@ -265,7 +271,7 @@ def beginnings(
         )
     )
     sizes = {layout.gpus_per_node for layout in (source, target)}
-    if len(sizes) > 1 and first < begin + source.world_size:
+    if not one_size and len(sizes) > 1 and first < begin + source.world_size:
         fix = {"first_rank": begin + source.world_size}
         raise refusal("nodes-of-two-sizes", "first_rank", fix, sizes=sorted(sizes))
     return begin, first

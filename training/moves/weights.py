@@ -69,6 +69,8 @@ class Moves:
     rule: str
     senders: Senders
     element_bytes: int
+    node: int = 0
+    """GPUs of a node that both sides stand on; 0: of the sides' own."""
 
     @property
     def is_fsdp(self) -> bool:
@@ -178,6 +180,8 @@ class Moves:
         they are numbered after those of the source."""
         ranks = np.arange(self.ranks)
         here, there = (side.layout.gpus_per_node for side in (self.source, self.target))
+        if self.node:
+            return np.asarray(ranks // self.node)
         if here == there:
             return np.asarray(ranks // here)
         behind = -(-self.target.first_rank // here)
@@ -193,7 +197,7 @@ class Moves:
         """
         if self.rule == "nearest":
             return self._sums[2]
-        return _moves(self.source, self.target, "nearest", self.element_bytes, 0).least
+        return _moves(self.source, self.target, "nearest", self.element_bytes, 0, self.node).least
 
 
 def weight_moves(
@@ -209,6 +213,7 @@ def weight_moves(
     element_bytes: int = 2,
     rack: int = 0,
     source_rank: int = 0,
+    node: int = 0,
 ) -> Moves:
     """The moves of a model's weights from one layout to another.
 
@@ -231,23 +236,23 @@ def weight_moves(
     """
     if rule not in RULES:
         raise not_a_choice("rule", rule, RULES)
-    begin, first = beginnings(source, target, source_rank, first_rank)
+    begin, first = beginnings(source, target, source_rank, first_rank, one_size=bool(node))
     here, there = (
         ShardedModel(
             model, layout, start, dealing or usual_dealing(model.layers, layout), padded, cut
         )
         for layout, start, dealing, cut in zip((source, target), (begin, first), dealings, fsdp)
     )
-    return _moves(here, there, rule, element_bytes, rack)
+    return _moves(here, there, rule, element_bytes, rack, node)
 
 
 def _moves(
-    source: ShardedModel, target: ShardedModel, rule: str, element_bytes: int, rack: int
+    source: ShardedModel, target: ShardedModel, rule: str, element_bytes: int, rack: int, node: int
 ) -> Moves:
     senders: Senders
     if rule == "nearest":
-        node = source.layout.gpus_per_node
-        senders = Nearest(source, target, (node, *([rack] if rack > node else ())))
+        each = node or source.layout.gpus_per_node
+        senders = Nearest(source, target, (each, *([rack] if rack > each else ())))
     else:
         senders = {"megatron": Megatron, "first": First}[rule](source, target)
-    return Moves(source, target, rule, senders, element_bytes)
+    return Moves(source, target, rule, senders, element_bytes, node)

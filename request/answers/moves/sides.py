@@ -55,9 +55,11 @@ def moves_between(
     rule: str = "megatron",
     first_rank: int = 0,
     source_rank: int = 0,
+    node: int = 0,
 ) -> Moves:
     """The moves of the source model's weights. Each side keeps its own division of layers into
-    stages; with ZeRO-3, data parallelism shards the tensors too.
+    stages; with ZeRO-3, data parallelism shards the tensors too. node: GPUs of a node of the plan
+    that both are roles of; 0: as the source's page has it, else as the layouts have it.
 
     >>> from request.state import State
     >>> one, other = (Context.of(State(nodes=1, tp=tp)) for tp in (2, 4))
@@ -79,7 +81,13 @@ def moves_between(
         fsdp=[keeps_parts(side.layout, side.state) for side in sides],
         rack=cluster.domain_of(source.layout.gpus_per_node),
         source_rank=source_rank,
+        node=node or _node_of_plan(source),
     )
+
+
+def _node_of_plan(source: Context) -> int:
+    """GPUs of a node of the plan, which are not the GPUs that a role has of it; 0 without roles."""
+    return source.cast.each if source.state.roles else 0
 
 
 def cluster_used(context: Context) -> Machine:
