@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from formats.values import Document
@@ -11,14 +12,16 @@ from groups.errors import LayoutError
 from groups.layout import Job
 from request.context import Context
 from request.endpoint import TRAINING, changes_of, fixes_tried
-from request.inputs import FIELDS
+from request.inputs import FIELDS, UNKNOWN
 from request.resolve import fields_of_job, layout_for
 from request.state import State
 from request.trained import machine_of_state, published
 from texts.sentences import note_text
 from training.clusters import machine_of
+from training.configs.compact import compact
 from training.described import NUMBER_NAMES, OWN, read_machine
 from training.machine import Machine
+from training.models import MODELS
 
 from .inputs import CommandLine, checked
 from .messages import CommandError
@@ -35,7 +38,7 @@ OPTIONS = (
 SERVED = tuple(name for name in FIELDS if name.startswith("served_"))
 """Those that say how a server serves a model; of training they are left unread, and refused."""
 
-OF_SERVER = ("model", "changes", "layers", "experts", "sequence", "cluster", "capacity")
+OF_SERVER = ("model", "config", "changes", "layers", "experts", "sequence", "cluster", "capacity")
 """What of OPTIONS counts for a server too."""
 
 
@@ -74,6 +77,7 @@ def served_context(inputs: CommandLine, log: str = "") -> Context:
     texts = machine_texts(inputs)
     texts |= {name: value for name in names if (value := getattr(options, name)) is not None}
     changes = changes_of(texts.pop("changes", ""))
+    texts |= config_of(inputs, texts)
     state = State(**{**known, **texts, **changes, "engine_log": log})
     return Context(layout_for(layout, state), state)
 
@@ -90,6 +94,7 @@ def state_of(inputs: CommandLine, job: Job) -> State:
     if "global_batch" in texts:
         known["micro_batches"] = ""
     changes = changes_of(texts.pop("changes", ""))
+    texts |= config_of(inputs, texts)
     return State(**{**known, **texts, **changes})
 
 
@@ -131,6 +136,20 @@ def _require_model(inputs: CommandLine) -> None:
     if "model" not in training_of(inputs.launch):
         what = "names no model, and no layers, hidden size and heads of one"
         raise CommandError(f"{options.args} {what}. Give --model")
+
+
+def config_of(inputs: CommandLine, texts: Mapping[str, Any]) -> dict[str, str]:
+    """The model of the config.json that --config, or --model where that is a file, names.
+
+    Errors: LayoutError for what is not understood of it, CommandError for a file that is none.
+    """
+    path = texts.get("config") or ""
+    model = texts.get("model") or ""
+    if not path and model not in (*MODELS, UNKNOWN) and (model == "-" or Path(model).is_file()):
+        path = model
+    if not path:
+        return {}
+    return {"model": UNKNOWN, "config": compact(inputs.text(path))}
 
 
 def _start(inputs: CommandLine) -> Document:

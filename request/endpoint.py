@@ -310,6 +310,7 @@ TRAINING = Parameters(
     "(the training)",
     {
         "model": parameter("model", means='a published model, such as "llama3-70b"'),
+        "config": parameter("config"),
         "changes": CHANGES,
         **{RENAMED.get(name, name): parameter(name) for name in OF_TRAINING},
     },

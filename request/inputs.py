@@ -94,6 +94,9 @@ class StepInputs:
             otherwise="llama3-8b, with ep qwen3-30b-a3b, with layers or experts one of so many",
         ),
     ] = ""
+    config: Annotated[
+        str, Input("the text of a config.json, which is the model where none is chosen")
+    ] = ""
     cluster: Annotated[str, Input("whose GPUs and links", choices=MACHINES, check=cluster_name)] = (
         "dgx-h100"
     )

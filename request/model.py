@@ -14,6 +14,7 @@ from formats.values import Document
 from groups.errors import LayoutError
 from groups.inputs import inputs_of, values_for
 from groups.stages.layout_strings import is_layout, parse_layout
+from training.configs.compact import read_text
 from training.model import NEEDED, Model
 from training.models import MODELS, model_like, variant
 
@@ -41,10 +42,14 @@ class ChosenModel:
     preset: str  # one of MODELS, or UNKNOWN
     is_matched: bool  # by the column, not chosen
     changed: tuple[str, ...]  # fields that are not the preset's
+    model_type: str = ""  # of a config.json
+    weights: str = ""  # the format in which that has them
 
 
 def model_name(chosen: ChosenModel, language: str) -> str:
     """The name of a model, with a mark if it was changed."""
+    if chosen.model_type:
+        return chosen.model_type + ("*" if chosen.changed else "")
     if chosen.preset == UNKNOWN:
         return MEMORY["own_model"][language]
     return MODELS[chosen.preset].name + ("*" if chosen.changed else "")
@@ -92,13 +97,22 @@ def model_of(state: State) -> ChosenModel:
     ('llama3-70b', 64, ())
     """
     sizes = typed_sizes(state)
+    if state.config and state.model in ("", UNKNOWN):
+        read = read_text(state.config)
+        differs = {name: value for name, value in sizes.items() if name not in OF_COLUMN}
+        layers = sizes.get("layers", read.model.layers)
+        if layers != read.model.layers:
+            differs["layers"] = layers
+        changed = {name: n for name, n in differs.items() if n != getattr(read.model, name)}
+        model = variant(read.model, changed)
+        return ChosenModel(model, UNKNOWN, False, tuple(changed), read.model_type, read.weights)
     if state.model == UNKNOWN:  # what may be left open follows from what is typed
         needed = ["layers", *(name for name in NEEDED if name != "layers")]
         needed += ["top_k"] if sizes.get("experts") else []
         missing = tuple(name for name in needed if name not in sizes)
         if missing:
             to_give = f"the shape of this model is not known: {', '.join(missing)} to give"
-            sentence = f"{to_give}, or another model"
+            sentence = f"{to_give}, its config.json, or another model"
             raise refusal("model-incomplete", "model", sentence=sentence, missing=missing)
         return ChosenModel(Model(**sizes), UNKNOWN, is_matched=False, changed=())
     is_matched = is_empty(state.model)

@@ -17,6 +17,7 @@ from training.model import Model
 from training.models import MODELS
 from training.serving.placed import HeldByRanks, cut_of, engine_of, has_a2a, placed
 from training.serving.server import GIB, ServerMemory, Serving, seen_memory, server_memory
+from training.serving.weights import FORMATS
 
 from .context import Context
 from .errors import refusal
@@ -99,7 +100,7 @@ def _served(context: Context) -> ServedModel:
     windows = (published.window, published.full_every) if published else (0, 0)
     serving = Serving(
         engine_of(layout.framework),
-        state.value("served_weights") or (published.weights if published else "bf16"),
+        state.value("served_weights") or (published.weights if published else _weights(chosen)),
         state.value("served_cache"),
         share=state.values["served_share"] or 0,
         length=state.values["served_length"] or _logged_length(state) or chosen.model.sequence,
@@ -149,6 +150,11 @@ def _partition(text: str) -> tuple[int, ...]:
     return tuple(
         whole_number(number_in(word), "served_partition", maximum=MAX_LAYERS) for word in words
     )
+
+
+def _weights(chosen: ChosenModel) -> str:
+    """The format of a config.json's weights, where it is one that is known."""
+    return chosen.weights if chosen.weights in FORMATS else "bf16"
 
 
 def gpus_of_one(layout: Layout) -> int:

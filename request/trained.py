@@ -248,7 +248,7 @@ class Trained:
 
     def name(self, language: str) -> str:
         """The name of the model within a sentence."""
-        is_own = self.chosen.preset == UNKNOWN
+        is_own = self.chosen.preset == UNKNOWN and not self.chosen.model_type
         return MEMORY["own_within"][language] if is_own else model_name(self.chosen, language)
 
     @property

@@ -136,6 +136,7 @@ SERVED_NUMBERS = ("served_share", "served_length", "served_requests", "served_ba
 UNSAYABLE = (
     "cluster",
     "capacity",
+    "config",
     "flash",
     "offload",
     "kernels",

@@ -30,12 +30,14 @@ from request.resolve import resolve, sizes_text
 from request.state import State, is_empty, require_choice
 from request.units import ranges_text
 from request.words import control_label, fix_label, saying, sentence
+from training.configs.compact import is_config
 
 from ..base import form
 from ..base.html import button, cell, fold, heading, numbered, row, table, tag, together
 from ..base.problems import problem_html, refusal_line
 from ..base.view import Pictures, View
 from ..parts.job import job_pictures
+from .config import config_html
 from .plan import plan_pasted
 from .running import running_html
 
@@ -61,6 +63,8 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     if is_empty(state.paste):
         head = heading(question, tag("p", say("launch_empty")))
         return together(head, box, _example(layout, state))
+    if is_config(state.paste):
+        return together(heading(question), box, config_html(state))
     try:
         text = read_pasted(state)
     except LayoutError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
@@ -32,6 +33,7 @@ from ..base.heat import painted
 from ..base.html import fine, fold, heading, table, tag, together
 from ..base.problems import problem_html
 from ..base.view import Pictures
+from ..parts.model import facts_html
 from .engine_log import log_html
 from .stages import gib
 
@@ -343,6 +345,7 @@ def _below(context: Context, served: ServedModel) -> Markup:
     heads = [say("served_column")]
     heads += [say("served_stage", stage=one.stage, layers=len(one.layers)) for one in stages]
     name, published = model_name(served.chosen, language), MODELS.get(served.chosen.preset)
+    facts = facts_html(served.chosen, language)
     line = say("parameters_line", name=name, total=f"{total_parameters(served.model) / 1e9:,.2f}")
     model = tag("p", tag("b", line), " ", tag("small", published.source if published else ""),
                 class_="memory-model")  # fmt: skip
@@ -351,6 +354,7 @@ def _below(context: Context, served: ServedModel) -> Markup:
         tag("h3", say("served_table")),
         table(heads, rows, "memory-zero"),
         model,
+        facts,
         fine(token),
         fine(say("served_left_out", share=SHARES[memory.serving.engine][0])),
     )
@@ -361,6 +365,16 @@ def _token_formula(served: ServedModel) -> str:
     memory, model = served.memory, served.model
     layers = len(memory.deciding.layers)
     size = CACHES[memory.serving.cache]
+    if model.runs:
+        places = Counter(model.numbers[layer] for layer in memory.deciding.layers)
+        size, tp = CACHES[memory.serving.cache], memory.cut.attention
+        kept = {
+            place: sum(mixer.rank_token_bytes(tp, size) for mixer in model.kinds[place].mixers)
+            for place in places
+        }
+        return (
+            " + ".join(f"{n} × {kept[at]:,.0f} B" for at, n in places.items() if kept[at]) or "0 B"
+        )
     if model.is_mla:
         return f"{memory.layers[0].key} × {layers} × {size} B"
     return f"2 × {layers} × {memory.heads} × {model.head_dim} × {size} B"

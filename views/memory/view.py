@@ -15,6 +15,7 @@ from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from request.answers.estimate.measured import measured_text
 from request.answers.memory import memory_per_rank, server_memory
+from request.answers.model import model_facts
 from request.context import Context
 from request.fixes import fixes_of, fixes_to_fit
 from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
@@ -28,13 +29,14 @@ from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
 from training.parameters import KINDS, active_parameters, parameters_by_kind, total_parameters
-from training.split import SPREADS, padded_vocabulary
+from training.split import SPREADS, Dealing, padded_vocabulary
 
 from ..base import form
 from ..base.html import explained, fine, fold, heading, table, tag, together
 from ..base.problems import or_refused, problem_html
 from ..base.view import Pictures, View, of_server
 from ..parts.host import host_html
+from ..parts.model import facts_html, strip_chart, strip_html
 from ..parts.step import step_of
 from .server import server_html, server_pictures, server_slide, server_summary
 from .stages import (
@@ -75,6 +77,8 @@ def _stages(context: Context, stages: Sequence[StageMemory]) -> Markup:
                 bars_html(context, stages),
                 fine(explained(say("body"), language)),
                 _header(trained.chosen, language),
+                strip_html(trained.model, _dealing(trained), language),
+                facts_html(trained.chosen, language),
                 step_of(context),
                 tag(
                     "ul", *(tag("li", note) for note in _noted(context)), class_="memory-notes fine"
@@ -108,11 +112,12 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
         *(form.choice(name, state, on_off, unsaid=say("by_preset")) for name in FLAGS),
         form.choice("biases", state, biases, unsaid=say("by_preset")),
     )
-    is_typed = any(not is_empty(getattr(state, name)) for name in (*OWN_SIZES, *FLAGS, "biases"))
+    own = (*OWN_SIZES, *FLAGS, "biases", "config")
+    is_typed = any(not is_empty(getattr(state, name)) for name in own)
     return form.line(
         form.choice("spread", state, spreads, unsaid=say("by_layers")),
         form.number("of_rank", state, hint=context.rank),
-        fold(say("shape"), shape, is_open=is_typed),
+        fold(say("shape"), shape, form.area("config", state, rows=3), is_open=is_typed),
     )
 
 
@@ -132,6 +137,10 @@ def _unstated(state: State, language: str) -> Markup | str:
     labels = PAGE["and_list"][language].join(control_label(name, language) for name in names)
     words = "verdict_unstated" if names else "verdict_stated"
     return tag("p", MEMORY[words][language].format(names=labels))
+
+
+def _dealing(trained: Trained) -> Dealing:
+    return trained.split.placed(trained.training.rule.placement).dealing
 
 
 def _verdict(context: Context, stages: Sequence[StageMemory]) -> Markup:
@@ -265,8 +274,11 @@ def memory_slide(context: Context) -> Pictures:
     stages = trained.stages()
     label = MEMORY["bars_label"][language] + PAGE["colon"][language]
     title = label + model_name(trained.chosen, language)
+    strip = strip_chart(trained.model, _dealing(trained), language)
+    kinds: Pictures = [(MEMORY["strip_title"][language], strip)] if strip else []
     return [
         (title, _bars(trained, stages, language)),
+        *kinds,
         (grid_label(stages, language), heat_of(context, stages)),
     ]
 
@@ -302,6 +314,6 @@ VIEW = View(
     memory_summary,
     slide=memory_slide,
     place=3,
-    endpoints=(memory_per_rank, server_memory),
+    endpoints=(memory_per_rank, server_memory, model_facts),
     commands=("memory",),
 )

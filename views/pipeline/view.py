@@ -38,6 +38,7 @@ from ..base import form
 from ..base.html import explained, fold, heading, tag, together
 from ..base.problems import problem_html
 from ..base.view import TABLES, View
+from ..parts.model import strip_html
 from ..parts.step import step_of
 from .chart import chart_html, pipeline_pictures, schedule_text
 from .tables import figures_html, layers_html
@@ -117,7 +118,17 @@ class _Page:
             yield tag("p", summary, class_="pipeline-summary")
             yield step_of(self.context)
             yield figures_html(timed, group[1], clock, message, self.language)
+        yield self._strip()
         yield self._layers(schedules, group[1])
+
+    def _strip(self) -> Markup:
+        """The layers of each stage by kind; empty where no model is known, or not on this."""
+        try:
+            trained = self.context.trained
+            dealing = trained.split.placed(trained.training.rule.placement).dealing
+            return strip_html(trained.model, dealing, self.language)
+        except LayoutError:  # said where the model is asked about
+            return Markup()
 
     def _timed(
         self, schedules: Mapping[ScheduleSpec, Stages], clock: Clock | None

@@ -1,0 +1,88 @@
+"""The ways in of a model: a config.json on the command line, at an endpoint, in a link, pasted."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from cli.command import run
+from groups.errors import LayoutError
+from request.answers.model import model_facts
+from request.context import Context
+from request.link import from_query, to_query
+from request.model import model_name, model_of
+from request.state import State
+from tests.reference.ranks import configs
+from training.configs.compact import compact, is_config
+from training.configs.reading import read_config
+from training.models import MODELS, variant
+from views.launch.view import launch_html
+from views.memory.view import memory_html
+from views.pipeline.view import pipeline_html
+
+QWEN = json.dumps(configs()["qwen3_next-0"])
+
+
+@pytest.mark.parametrize("option", ["--model", "--config"])
+def test_the_command_line_takes_a_file(tmp_path, option):
+    file = tmp_path / "config.json"
+    file.write_text(QWEN)
+    out, error = io.StringIO(), io.StringIO()
+    words = ["memory", "--nodes", "8", "--tp", "2", "--ep", "8", option, str(file)]
+    assert run([*words, "--format", "json"], io.StringIO(), out, error) == 0, error.getvalue()
+    assert json.loads(out.getvalue())["parameters"] == 79_674_391_296
+
+
+@pytest.mark.parametrize("name", [one for one in configs() if one.endswith("-0")])
+def test_the_shortest_configuration_is_of_the_same_model(name):
+    config = configs()[name]
+    short = compact(config)
+    assert read_config(short).model == read_config(config).model
+    assert len(short) <= len(json.dumps(config))
+
+
+def test_a_link_carries_the_configuration():
+    state = State(model="own", config=compact(QWEN), nodes=8, tp=2, ep=8)
+    chosen = model_of(from_query(to_query(state)))
+    assert model_name(chosen, "en") == "qwen3_next"
+    assert chosen.model == read_config(QWEN).model
+
+
+def test_a_pasted_configuration_shows_its_model_and_a_button():
+    assert is_config(QWEN)
+    html = launch_html(Context.of(State(view="launch", paste=QWEN)))
+    assert "79.67 billion parameters" in html
+    assert "gated DeltaNet + experts" in html
+    assert "Use this model" in html
+
+
+def test_a_pasted_configuration_that_is_not_understood_says_why():
+    html = launch_html(Context.of(State(view="launch", paste='{"model_type": "orca9"}')))
+    assert "orca9" in html
+
+
+def test_an_endpoint_tells_the_facts():
+    facts = json.loads(model_facts(config=QWEN))
+    assert facts["parameters"]["active"] == 3_874_929_408
+    with pytest.raises(Exception, match="orca9"):
+        model_facts(config='{"model_type": "orca9"}')
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", [name for name, row in MODELS.items() if not row.is_uniform])
+def test_every_kind_of_layer_has_words_on_the_page(name, language):
+    context = Context.of(State(model=name, nodes=8, tp=1, pp=2, ep=1, lang=language))
+    memory, pipeline = memory_html(context), pipeline_html(context)
+    has_strip = len(MODELS[name].model.kinds) > 1
+    assert ("layer-kinds" in memory) == ("layer-kinds" in pipeline) == has_strip
+    assert "model-facts" in memory
+
+
+def test_a_size_that_the_kinds_say_is_refused_alone():
+    model = MODELS["qwen3-next-80b-a3b"].model
+    assert variant(model, {"sequence": 4096}).sequence == 4096
+    with pytest.raises(LayoutError) as refused:
+        variant(model, {"heads": 32})
+    assert refused.value.code == "kinds-say-sizes"
