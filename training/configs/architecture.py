@@ -43,6 +43,9 @@ class Architecture:
             own, and what counts the rest (training.configs.towers).
         everywhere: what vLLM makes on every stage of a pipeline; even: whether it has no code of
             its own, and cuts KV heads evenly; shared_whole: whether it cuts no shared experts.
+        fused: "qkv" and "gate_up" where these are one linear layer each; split: whether gated
+            DeltaNet has four of them.
+        adapted: whether peft puts adapters on experts and their router.
         tied: whether the output is the embedding's matrix; "either" where the language part may
             say so too.
     """
@@ -82,6 +85,10 @@ class Architecture:
     tower: str = ""
     everywhere: tuple[str, ...] = ()
     even: bool = False
+    adapted: bool = False
+    linear_router: bool = False
+    fused: tuple[str, ...] = ()
+    split: bool = False
     shared_whole: bool = False
     tied: Value = "tie_word_embeddings"
     fixed: dict[str, bool | int | str] = field(default_factory=dict)

@@ -67,6 +67,7 @@ def _attention(fields: Fields, row: Architecture) -> Attention:
         gate=row.gate,
         sinks=row.sinks,
         even=row.even,
+        fused="qkv" in row.fused,
     )
 
 
@@ -129,6 +130,7 @@ def _delta(fields: Fields, row: Architecture) -> GatedDelta:
         key_dim=fields.positive("linear_key_head_dim"),
         value_dim=fields.positive("linear_value_head_dim"),
         kernel=fields.positive("linear_conv_kernel_dim"),
+        split=row.split,
     )
 
 

@@ -33,7 +33,7 @@ def mlp_of(fields: Fields, row: Architecture) -> MLP | None:
     if not row.dense_width:
         return None
     width = fields.size(row.dense_width, 0) or 4 * hidden_of(fields)
-    return MLP(width, row.gated, says(fields, row.mlp_bias))
+    return MLP(width, row.gated, says(fields, row.mlp_bias), "gate_up" in row.fused)
 
 
 def experts_of(fields: Fields, row: Architecture) -> Experts:
@@ -53,6 +53,9 @@ def experts_of(fields: Fields, row: Architecture) -> Experts:
         bias=row.expert_bias,
         shared=shared,
         shared_whole=row.shared_whole,
+        adapted=row.adapted,
+        linear_router=row.linear_router,
+        fused="gate_up" in row.fused,
         shared_gate=row.shared_gate and shared > 0,
         router_bias=row.router_bias,
         correction=row.correction,

@@ -158,7 +158,7 @@ def _falcon(fields: Fields, row: Architecture) -> Built:
     biased = fields.flag("bias")
     parallel, norms = fields.flag("parallel_attn", True), fields.size("num_ln_in_parallel_attn", 0)
     norms = norms or (2 if is_new else 1)
-    mixer = Attention(heads, kv_heads, hidden // heads, bias=biased, out_bias=biased)
+    mixer = Attention(heads, kv_heads, hidden // heads, bias=biased, out_bias=biased, fused=True)
     width = fields.size("intermediate_size", 0) or 4 * hidden
     layer = LayerKind((mixer,), (MLP(width, bias=biased),), 2 * (min(2, norms) if parallel else 2))
     return [layer] * stacks.layer_count(fields), ends_of(fields, row)
@@ -208,7 +208,7 @@ def _granite_shared(fields: Fields, row: Architecture) -> Built:
     if fields.size("num_experts", 0):
         part = replace(experts_of(fields, row), shared=shared)
     else:
-        part = MLP(shared, gated=True)
+        part = MLP(shared, gated=True, fused=True)
     kinds = {kind: LayerKind(mixers_of(fields, row, kind), (part,)) for kind in {*types}}
     return [kinds[kind] for kind in types], ends_of(fields, row)
 

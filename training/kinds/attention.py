@@ -79,6 +79,7 @@ class Attention:
     reused: bool = False
     one_projection: bool = False
     even: bool = False
+    fused: bool = False  # queries, keys and values are one linear layer
     indexer: Indexer | None = None
 
     kind: ClassVar[str] = "attention"

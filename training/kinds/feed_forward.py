@@ -23,6 +23,7 @@ class MLP:
     width: int
     gated: bool = False
     bias: bool = False
+    fused: bool = False  # gate and up are one linear layer
 
     name: ClassVar[str] = "mlp"
     experts: ClassVar[int] = 0
@@ -70,6 +71,9 @@ class Experts:
     latent: int = 0
     scales: int = 0
     extra_into: int = 0
+    fused: bool = False  # gate and up of shared experts are one linear layer
+    linear_router: bool = False  # the router is a linear layer in published code
+    adapted: bool = False  # peft's LoRA has adapters for them
 
     name: ClassVar[str] = "moe"
 

@@ -109,6 +109,7 @@ class GatedDelta(StateMixer):
     key_dim: int
     value_dim: int
     kernel: int
+    split: bool = False  # qkv, z, b and a are linear layers each
 
     name: ClassVar[str] = "gated_delta"
     kind: ClassVar[str] = "linear_attention"

@@ -12,6 +12,7 @@ from itertools import groupby
 from markupsafe import Markup
 
 from descriptions import JOB, MEMORY
+from groups import LayoutError
 from render.draw.charts import draw_bars
 from render.palette import GROUPS, PALETTE
 from render.scenes.charts import Bar, BarsChart
@@ -19,6 +20,7 @@ from render.svg.marks import scene_svg
 from request.model import ChosenModel, model_name
 from request.units import bytes_text
 from request.words import saying
+from training.adapters import adapter_facts
 from training.facts import LENGTHS, kind_facts, token_operations
 from training.kinds import LayerKind
 from training.model import Model
@@ -126,8 +128,29 @@ def facts_html(chosen: ChosenModel, language: str, tp: int = 1) -> Markup:
         tag("p", say("facts_line", **figures)),
         tag("p", say("facts_towers", towers=towers)) if towers else "",
         table(heads, rows, "model-facts"),
+        _adapters(model, language),
         fine(say("facts_note")),
     )
+
+
+RANK = 16
+"""The rank of the adapters that are told."""
+
+
+def _adapters(model: Model, language: str) -> Markup:
+    """What LoRA and QLoRA hold and send; empty where that is not known."""
+    try:
+        facts = adapter_facts(model, RANK)
+    except LayoutError:
+        return Markup()
+    frozen = facts["frozen_bytes"]
+    assert isinstance(frozen, dict)
+    names = ("state_bytes", "gradient_bytes", "full_gradient_bytes")
+    sizes = {name: bytes_text(float(str(facts[name]))) for name in names}
+    added = f"{int(str(facts['parameters'])) / 1e6:,.1f}"
+    kept = {name: bytes_text(size) for name, size in frozen.items()}
+    say = saying(MEMORY, language)
+    return tag("p", say("facts_lora", rank=RANK, added=added, **kept, **sizes))
 
 
 def _row(model: Model, place: int, facts: dict[str, object], language: str) -> tuple[str, ...]:
