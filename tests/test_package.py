@@ -103,6 +103,7 @@ from parallel_groups.cli.command import COMMANDS, run
 for command in COMMANDS:
     words = {{"rank": "rank 5", "share": "share -", "slow": "slow -", "serve": "serve -",
              "running": "running -", "compare": "compare llama3-405b-1", "check": "check -",
+             "model": "model llama3-8b",
              "trace": "trace {ROOT / "tests/data/traces/gloo"}",
              "moves": "moves --from bloom-176b --to bloom-176b",
              "roles": "roles --preset dapo-qwen2-5-32b"}}
