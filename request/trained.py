@@ -40,7 +40,7 @@ from training.pipeline.spec import MAX_MICRO_BATCHES
 from training.recipe import Training
 from training.recompute import WORDS, and_own, usual
 from training.search import SearchJob, software_for
-from training.sharding.words import UNSAID
+from training.sharding.words import ENGINES, UNSAID
 from training.split import Split, held_by_ranks
 from training.traffic.demands import require
 
@@ -362,7 +362,7 @@ def sharded(training: Training, framework: Framework, state: State) -> Training:
 
 def keeps_parts(layout: Layout, state: State) -> bool:
     """Whether ranks keep parts of the weights between steps (ZeRO-3, FSDP)."""
-    engine = state.engine or layout.made_by.engine
+    engine = require_choice("engine", state.engine or layout.made_by.engine, ENGINES)
     zero = UNSAID[engine][0] if is_empty(state.zero) else state.value("zero")
     return engine != "ddp" and (zero == 3 or (engine == "fsdp2" and zero == 2))
 

@@ -141,7 +141,9 @@ def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> S
     paths["critic"] = ("critic.model_name_or_path", "critic-pretrain")
     paths["reward"] = ("reward.model_name_or_path", "reward-pretrain")
     model = settings.named(*paths[name]) or settings.named(*paths["actor"])
-    known = known.also(model=Known.of_server(model).model, sequence=_longest(settings))
+    known = known.also(
+        model=Known.of_server(model).model, sequence=_longest(settings), engine="zero"
+    )
     if name == "actor":
         known, updates = _batch(settings, known)
     offloads = settings.switch("ds.enable_sleep", "deepspeed-enable-sleep")
