@@ -12,6 +12,9 @@ from training.estimate.memory import Fit
 BYTES = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
+HOUR, LONG = 3600.0, 6000.0
+"""Seconds of an hour, and those from which on a time is told in hours."""
+
 SHORTENED = 24
 """The number of ranks from which on a line leaves out its middle."""
 
@@ -28,10 +31,15 @@ def bytes_text(number: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """
+    """A time in three digits, above a hundred minutes in hours.
+
     >>> seconds_text(12.345), seconds_text(0.0123), seconds_text(4e-6), seconds_text(0)
     ('12.3 s', '12.3 ms', '4.00 µs', '0 s')
+    >>> seconds_text(5_999), seconds_text(10_689)
+    ('5,999 s', '2.97 h')
     """
+    if seconds >= LONG:
+        return f"{_three(seconds / HOUR)} h"
     for size, unit in SECONDS:
         if seconds >= 0.9995 * size:
             return f"{_three(seconds / size)} {unit}"

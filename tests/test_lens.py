@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from browser import type_sizes, wait_until
+from addresses import follow_link
+from browser import costs_told, type_sizes, wait_until
 from playwright.sync_api import expect
 
 from formats.logs import read_log
@@ -15,6 +16,7 @@ from request.context import Context
 from request.link import from_query, state_texts
 from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
+from views.memory.view import memory_summary
 
 LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
 
@@ -23,15 +25,25 @@ def asked(query: str, **more: str) -> dict:
     return json.loads(lens(json.dumps({**state_texts(from_query(query)), **more})))
 
 
-def test_memory_is_that_of_its_view_and_what_is_too_much_is_marked():
+def test_memory_is_that_of_every_view_and_what_is_too_much_is_said_in_words():
+    """The need of the fullest GPU is that which Memory, Step time and Better layouts say."""
     query = "nodes=8&tp=2&pp=4&model=llama3-70b"
-    stages = Context.of(from_query(query)).trained.stages()
+    context = Context.of(from_query(query))
+    fit = context.trained.estimate(context.layout).fit
     found = asked(query)["lenses"]["memory"]
-    assert [float(one.split()[0]) for one in found["said"]] == [
-        round(stage.total / GIB, 1) for stage in stages
-    ]
-    assert found["full"] == [stage.total > 80 * GIB for stage in stages]
+    needs = [float(one.split()[1]) for one in found["said"]]
+    assert needs == [round(one / GIB, 1) for one in fit.needs]
+    assert max(needs) == round(fit.needed / GIB, 1)
+    assert f"{max(needs)} GiB" in memory_summary(context).replace("\u00a0", " ")
+    assert found["full"] == [one > 80 * GIB for one in fit.needs]
     assert any(found["full"])
+    for said, full in zip(found["said"], found["full"]):
+        assert said.endswith(": does not fit") == full
+
+
+def test_who_sends_nothing_is_not_said_to_send_zero_bytes():
+    said = asked("nodes=1&gpus_per_node=1&tp=1&pp=1&model=llama3-8b")["lenses"]["traffic"]["said"]
+    assert said == ["sends nothing"]
 
 
 def test_bytes_by_kind_are_those_of_traffic():
@@ -106,3 +118,40 @@ def test_the_card_says_what_its_gpu_costs_without_a_jump(open_page):
         " return now && now !== before; }",
         before,
     )
+
+
+@pytest.mark.browser
+def test_memory_that_does_not_fit_is_loud_and_a_checked_box_is_seen(open_page):
+    page = open_page()
+    follow_link(page, "nodes=2&tp=1&pp=1&model=llama3-70b")
+    wait_until(page, "() => document.querySelector('.costs .too-full')")
+    assert "does not fit" in page.inner_text(".costs .too-full")
+    page.check(".switch input")
+    fill = page.eval_on_selector(".switch input", "box => getComputedStyle(box).backgroundColor")
+    page.uncheck(".switch input")
+    assert fill != page.eval_on_selector(
+        ".switch input", "box => getComputedStyle(box).backgroundColor"
+    )
+
+
+@pytest.mark.browser
+def test_a_frame_is_as_tall_as_its_content_and_says_which_job_it_shows(open_page, server):
+    page = open_page()
+    follow_link(page, "nodes=8&tp=2&pp=4")
+    page.evaluate(
+        "() => { navigator.clipboard.writeText = async (text) => { window.copied = text; };"
+        " document.querySelector('[data-copy-frame]').click(); }"
+    )
+    wait_until(page, "() => window.copied")
+    height = int(page.evaluate("/height=.(\\d+)/.exec(copied)[1]"))
+    source = page.evaluate(
+        "new DOMParser().parseFromString(copied, 'text/html').querySelector('iframe').src"
+    )
+    page.set_viewport_size({"width": 800, "height": height})
+    page.goto(source)
+    wait_until(page, "() => document.querySelector('.embed .job .me')")
+    wait_until(page, "() => !document.querySelector('.app.waiting')")
+    costs_told(page)
+    tall = page.evaluate("document.querySelector('.app').getBoundingClientRect().height")
+    assert height - 80 < tall <= height + 24
+    assert "64 GPUs" in page.inner_text("#whole")

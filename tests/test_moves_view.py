@@ -48,8 +48,8 @@ def test_the_answer_says_what_crosses_and_what_each_gpu_needs():
     found = asked(ACTOR)
     assert answer_text(found) == (
         "Weights go from this layout to tp 2 dp 32. Of the 514 GB that its GPUs need, 257 GB cross "
-        "the network: about 80.3 ms at link speed. 193 GB come from the same node. 64.3 GB are on "
-        "their GPU already."
+        "the network: usually 803 ms to 1.14 s; 80.3 ms at link speed. 193 GB come from the same "
+        "node. 64.3 GB are on their GPU already."
     )
     assert needs_text(found) == (
         "GPU 12 needs 8.03 GB: 2.01 GB it has, 2.01 GB come from its node, 4.02 GB from other "

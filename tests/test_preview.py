@@ -11,7 +11,7 @@ import pytest
 
 from descriptions import PAGE
 from request.link import from_query
-from views.preview import head_html
+from views.preview import head_html, preview
 
 LINKS = {
     "": "16 GPUs · 2 × 8: tp2 · dp4 · pp2",
@@ -46,7 +46,7 @@ def test_the_head_of_a_page_says_what_its_link_is_about(server, link):
     assert found["og:url"].startswith(server.rstrip("/") + "/")
     if "memory" in link:
         assert found["og:url"].endswith("/?v=2&tp=4&pp=1&show=memory&rank=5")
-        assert found["og:image"].endswith("/preview.png?v=2&tp=4&pp=1&rank=5")
+        assert found["og:image"].endswith("/preview.png?v=2&tp=4&pp=1&show=memory&rank=5")
 
 
 def test_gradios_own_preview_is_gone(server):
@@ -55,7 +55,7 @@ def test_gradios_own_preview_is_gone(server):
         assert own not in head, own
 
 
-def test_the_picture_of_a_link_is_a_slide_of_its_job(server):
+def test_the_picture_of_a_link_is_a_slide_of_its_view(server):
     image = pytest.importorskip("PIL.Image")
     sizes = []
     for link in ("?tp=4&pp=1", "?v=2&tp=4&pp=1&show=memory", "?preset=llama3-405b-1"):
@@ -66,7 +66,11 @@ def test_the_picture_of_a_link_is_a_slide_of_its_job(server):
         assert drawn.size == (int(told["og:image:width"]), int(told["og:image:height"]))
         assert len(drawn.convert("L").getcolors(256)) > 20  # not empty
         sizes.append(answer.content)
-    assert sizes[0] == sizes[1] != sizes[2]  # of the job, whatever view is asked for
+    assert len({*sizes}) == 3  # a picture of the job says nothing of a link to its memory
+
+
+def test_the_picture_of_a_view_without_one_is_that_of_the_job():
+    assert preview("v=2&show=hang") == preview("")
 
 
 @pytest.mark.parametrize("text", ['"><script>alert(1)</script>', "' onload='x", "</head>", "\0"])

@@ -7,6 +7,9 @@ from collections import Counter
 import pytest
 
 from descriptions import LINKS, TYPES
+from request.context import Context
+from request.state import State
+from views.groups.view import groups_html
 
 ZHIHU = "https://zhuanlan.zhihu.com/p/"
 WECHAT = "https://mp.weixin.qq.com/s/"
@@ -42,16 +45,18 @@ READING = {
         WECHAT + "PXjYm9dN8C9B8svMQ7nOvw",
     ],
     "cp": CP_LINKS,
-    "dp+tp": [WECHAT + "D-14J482SFQf-zh-EFa-1w"],
+    "dp+tp": [WECHAT + "D-14J482SFQf-zh-EFa-1w", "https://arxiv.org/pdf/2104.04473.pdf"],
     "dp+pp": [
         WECHAT + "D-14J482SFQf-zh-EFa-1w",
         WECHAT + "PXjYm9dN8C9B8svMQ7nOvw",
         ZHIHU + "678724323",
+        "https://arxiv.org/pdf/2104.04473.pdf",
     ],
     "dp+tp+pp": [
         "https://juejin.cn/post/7063030243224879140",
         ZHIHU + "629121480",
         ZHIHU + "670374745",
+        "https://arxiv.org/pdf/2104.04473.pdf",
     ],
     "cp+dp": CP_LINKS,
     "cp+dp+tp": CP_LINKS,
@@ -67,14 +72,24 @@ READING = {
         "https://juejin.cn/post/7063030243224879140",
         ZHIHU + "629121480",
         ZHIHU + "678724323",
+        "https://arxiv.org/pdf/2104.04473.pdf",
     ],
     "framework": [
         ZHIHU + "485208899",
         ZHIHU + "670374745",
         "https://juejin.cn/post/7063030243224879140",
+        "https://arxiv.org/pdf/2104.04473.pdf",
     ],
-    "auto": ["https://juejin.cn/post/7063030243224879140", ZHIHU + "629121480"],
-    "chosen": ["https://juejin.cn/post/7063030243224879140", ZHIHU + "629121480"],
+    "auto": [
+        "https://juejin.cn/post/7063030243224879140",
+        ZHIHU + "629121480",
+        "https://arxiv.org/pdf/2104.04473.pdf",
+    ],
+    "chosen": [
+        "https://juejin.cn/post/7063030243224879140",
+        ZHIHU + "629121480",
+        "https://arxiv.org/pdf/2104.04473.pdf",
+    ],
 }
 
 
@@ -85,6 +100,24 @@ def test_every_type_has_its_reading_list() -> None:
 @pytest.mark.parametrize("name", READING)
 def test_reading_list_of_a_type(name: str) -> None:
     assert [LINKS[link].url for link in TYPES[name].reading] == READING[name]
+
+
+def test_further_reading_is_in_the_language_of_the_page() -> None:
+    """Chinese pages are for the Chinese page; where none is about it, it leads to English ones."""
+    for name, entry in TYPES.items():
+        pages = [LINKS[link] for link in entry.reading]
+        assert not pages or any(not page.language for page in pages), name
+        html = {
+            language: str(groups_html(Context.of(State(group_type=name, more="tp", lang=language))))
+            for language in ("en", "zh")
+        }
+        chinese = [page.url for page in pages if page.language == "zh"]
+        assert not any(url in html["en"] for url in chinese)
+        assert all(url in html["zh"] for url in chinese)
+        assert not pages or "reading" in html["zh"]
+    hosts = ("zhihu.com", "juejin.cn", "weixin.qq.com", "notion.site")
+    for page in LINKS.values():
+        assert (page.language == "zh") == any(host in page.url for host in hosts)
 
 
 def test_one_page_has_one_title_and_one_title_one_page() -> None:

@@ -54,10 +54,12 @@ GAP = Text(" ", "")
 
 
 class Link(NamedTuple):
-    """A page for further reading, with its label."""
+    """A page for further reading, with its label. language: of the page; empty: English, which both
+    languages' pages lead to where they have nothing else."""
 
     url: str
     title: Text
+    language: str = ""
 
 
 class GroupType(NamedTuple):

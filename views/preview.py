@@ -96,13 +96,17 @@ def text_of(context: Context) -> str:
 
 @within()
 def preview(query: object) -> str:
-    """The picture for a link, as base64. Errors: LayoutError past the budget of a request."""
-    return _preview(_drawn(context_of(query)))
+    """The picture for a link, as base64: of its view, or of the job where the view has nothing to
+    draw of it. Errors: LayoutError past the budget of a request."""
+    context = context_of(query)
+    with suppress(LayoutError):
+        return _preview(_drawn(context))
+    return _preview(to_query(context.state.changed({"view": "groups"})))
 
 
 def _drawn(context: Context) -> str:
-    """The query of the picture, which is of the job whatever the link's view."""
-    return to_query(context.state.changed({"view": "groups"}))
+    """The query of the picture: the link's own, in the order that is written."""
+    return to_query(context.state)
 
 
 @kept

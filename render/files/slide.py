@@ -43,7 +43,10 @@ COLUMNS, MOST = 3, 4
 """The most pictures beside each other, and in total."""
 
 MOST_ADDRESS = 600
-"""The longest address, in characters."""
+"""The longest address in one line, in characters."""
+
+MOST_LINES = 4
+"""The most lines of an address."""
 
 
 class SlideText(NamedTuple):
@@ -78,11 +81,13 @@ def slide(
         words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
         y += TEXT * 1.45
     bottom = HEIGHT - MARGIN * 0.75
-    address = _address(text.address, across / SMALL)
-    words.append(Words(WIDTH - MARGIN, bottom, address, SMALL, look.quiet, "end"))
+    *above, address = _address(text.address, across / SMALL)
+    for number, line in enumerate(reversed((*above, address))):
+        at = bottom - number * SMALL * 1.4
+        words.append(Words(WIDTH - MARGIN, at, line, SMALL, look.quiet, "end"))
     # Sizes have a line of their own where there is no room beside the address.
-    is_beside = advance(text.sizes + 4 * " " + address) * SMALL < across
-    foot = bottom - (not is_beside) * SMALL * 1.4
+    is_beside = not above and advance(text.sizes + 4 * " " + address) * SMALL < across
+    foot = bottom - (len(above) + (not is_beside)) * SMALL * 1.4
     words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
     larger = LABEL / OF_KEY
@@ -101,23 +106,25 @@ def slide(
     return Drawing(WIDTH, HEIGHT, look.page, placed)
 
 
-def _address(text: str, room: float) -> str:
-    """An address in one line of a width in font sizes: complete, or without its scheme, or its
-    first parts, which set the layout, and dots.
+def _address(text: str, room: float) -> list[str]:
+    """An address in lines of a width in font sizes, or without its scheme in one: complete, for one
+    that is cut opens another page. Only past MOST_LINES lines it ends in dots.
 
     >>> [_address("https://a.b/?v=2&tp=4&zero=1", room) for room in (20, 13, 11)]
-    ['https://a.b/?v=2&tp=4&zero=1', 'a.b/?v=2&tp=4&zero=1', 'a.b/?v=2&tp=4 …']
+    [['https://a.b/?v=2&tp=4&zero=1'], ['a.b/?v=2&tp=4&zero=1'], ['a.b/?v=2&tp=4', '&zero=1']]
     """
     bare = text.partition("://")[2] or text
     for whole in (text, bare):
         if len(whole) <= MOST_ADDRESS and advance(whole) <= room:
-            return whole
-    line, *parts = re.findall(r".[^&]*", bare[:MOST_ADDRESS])
-    for part in parts:
-        if advance(line + part + " …") > room:
-            break
-        line += part
-    return shortened(line + " …", room)
+            return [whole]
+    lines = [""]
+    for part in re.findall(r".[^&;]*", bare):
+        if advance(lines[-1] + part) > room and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    if len(lines) > MOST_LINES:
+        lines = [*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + " …"]
+    return [shortened(line, room) for line in lines]
 
 
 def _height(heads: Sequence[Sequence[str]]) -> float:

@@ -90,6 +90,7 @@ class Fit:
         stage: the fullest stage.
         parts: of ``allocated``, by training.memory's PARTS.
         host: bytes of a rank in host memory, on the stage with most there.
+        needs: bytes needed by a GPU of each stage.
         on_host: the shares of the optimizer's state and of the weights in host memory.
     """
 
@@ -102,6 +103,7 @@ class Fit:
     parts: dict[str, float]
     host: float = 0.0
     on_host: tuple[float, float] = (0.0, 0.0)
+    needs: tuple[float, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -111,13 +113,14 @@ class Fit:
 
 @dataclass(frozen=True)
 class Occupied:
-    """Bytes on the fullest rank for one choice of formats and kernels; fields as in `Fit`."""
+    """Bytes on a rank for one choice of formats and kernels; fields as in `Fit`."""
 
     stage: int
     parts: dict[str, float]
     needed: float
     low: float
     high: float
+    needs: tuple[float, ...] = ()
 
     @property
     def allocated(self) -> float:
@@ -160,7 +163,8 @@ def fit_of(request: Request, software: str = "") -> Fit:
     if verdict == CLOSE and held.high <= limit:
         verdict = FITS
     sizes = (held.allocated, held.needed, min(low, held.allocated), held.high)
-    return Fit(*sizes, verdict, held.stage, held.parts, most.on_host, most.host_shares)
+    host_parts = most.on_host, most.host_shares
+    return Fit(*sizes, verdict, held.stage, held.parts, *host_parts, held.needs)
 
 
 def has_fused_kernels(request: Request, software: str = "") -> bool:
@@ -203,7 +207,8 @@ def _fullest(
         needed = total * PIECES + CONTEXT if is_fused else total + UNFUSED["beside"]
         least = low * (total if is_fused else needed)
         held.append(Occupied(stage.stage, parts, needed, least, high * needed))
-    return max(held, key=lambda each: each.needed)
+    fullest = max(held, key=lambda each: each.needed)
+    return replace(fullest, needs=tuple(each.needed for each in held))
 
 
 def kernels_of(request: Request, *, is_fused: bool) -> str:

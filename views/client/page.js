@@ -140,13 +140,29 @@ on('click', '.copy, [data-copy-link]', async (button) => {
   }, 1500);
 });
 
+// How tall the page is in a frame of an article's width: measured in one that is not seen, as its
+// content differs by layout and by width.
+const FRAME = { width: 800, height: 780, patience: 3000 };
+async function framed(src) {
+  const frame = document.createElement('iframe');
+  Object.assign(frame.style, { position: 'fixed', left: '-9999px', width: `${FRAME.width}px`, height: '400px' });
+  frame.src = src;
+  document.body.append(frame);
+  const late = performance.now() + FRAME.patience;
+  const drawn = () => frame.contentDocument?.querySelector('.app.embed:not(.waiting):has(.card .row)');
+  while (!drawn() && performance.now() < late) await new Promise((go) => setTimeout(go, 50));
+  const height = drawn()?.getBoundingClientRect().height ?? FRAME.height;
+  frame.remove();
+  return String(Math.ceil(height) + 24);
+}
+
 // What shows picture and card of the layout on screen in another page, as ?embed=1 (below).
 on('click', '[data-copy-frame]', async () => {
   const url = new URL(location.href);
   url.searchParams.set('embed', '1');
   const title = element.querySelector('h1').textContent;
   const frame = document.createElement('iframe');
-  const marks = { src: url.href, title, width: '100%', height: '560', loading: 'lazy', style: 'border:0' };
+  const marks = { src: url.href, title, width: '100%', height: await framed(url.href), loading: 'lazy', style: 'border:0' };
   for (const [name, value] of Object.entries(marks)) frame.setAttribute(name, value);
   await copy(frame.outerHTML);
   hint(saidIn('frame_copied'));
@@ -185,7 +201,8 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
   element.querySelector('.app').classList.add('embed');
   const whole = element.querySelector('#whole a');
   document.addEventListener('state', () => {
-    whole.textContent = saidIn('whole') + ' \u2197';
+    const job = element.querySelector('#chips')?.textContent.trim() ?? '';
+    whole.textContent = [job, saidIn('whole') + ' \u2197'].filter(Boolean).join(' · ');
     whole.href = location.pathname + '?' + linkOf(state);
   });
 }

@@ -64,11 +64,15 @@ def lens(sent: object) -> str:
 
 
 def memory_lens(context: Context) -> dict[str, object]:
-    """Peak memory of a GPU in each stage, relative to its capacity."""
+    """The memory that a GPU of each stage needs, of its capacity: as Memory says of the fullest."""
     capacity = context.trained.capacity
-    held = [stage.total for stage in context.trained.stages()]
-    say = JOB["cost_memory"][context.language].format
-    texts = [say(held=f"{one / GIB:.1f}", most=f"{capacity / GIB:,.0f}") for one in held]
+    held = context.trained.estimate(context.layout).fit.needs
+    texts = [
+        JOB["cost_over" if one > capacity else "cost_memory"][context.language].format(
+            held=f"{one / GIB:.1f}", most=f"{capacity / GIB:,.0f}"
+        )
+        for one in held
+    ]
     scale = ["0", f"{capacity / GIB:,.0f} GiB"]
     return {
         **scaled(np.array(held) / capacity, texts, scale),
@@ -81,9 +85,10 @@ def traffic_lens(context: Context) -> dict[str, object]:
     by_kind = sent_by_stage(context)
     sent = sum(by_kind.values(), np.zeros(context.layout.mesh.size("pp")))
     top = decade_above(float(sent.max(initial=0.0)))
-    say = JOB["cost_traffic"][context.language].format
     texts = [
-        say(sent=bytes_text(one), kinds=_kinds(by_kind, stage))
+        JOB["cost_traffic" if one else "cost_silent"][context.language].format(
+            sent=bytes_text(one), kinds=_kinds(by_kind, stage)
+        )
         for stage, one in enumerate(sent.tolist())
     ]
     return scaled(sent / top, texts, ["0", bytes_text(top)])

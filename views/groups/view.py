@@ -172,7 +172,9 @@ def _about(context: Context) -> Markup:
     words, language = TYPES[context.state.group_type], context.language
     size = "small" if context.layout.world_size <= PANEL_LIMIT else "large"
     how, *point = (HOW_TO_READ[name][language] for name in (size, "point", "point_touch"))
-    pages = (LINKS[name] for name in words.reading)
+    every = [LINKS[name] for name in words.reading]
+    own = [page for page in every if (page.language or "en") == language]
+    pages = own or [page for page in every if not page.language]
     links = [tag("li", outside(page.url, page.title[language])) for page in pages]
     reading = (tag("h4", PAGE["reading"][language]), tag("ul", *links)) if links else ()
     return fold(

@@ -9,11 +9,10 @@ from functools import partial
 
 from markupsafe import Markup
 
-from descriptions import JOB, MEMORY, PAGE, SAVED, counted, joined
+from descriptions import JOB, MEMORY, PAGE, SAVED, counted
 from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
-from request.answers.estimate.measured import measured_text
 from request.answers.memory import memory_per_rank, server_memory
 from request.answers.model import model_facts
 from request.context import Context
@@ -285,8 +284,7 @@ def memory_slide(context: Context) -> Pictures:
 
 @of_server(server_summary)
 def memory_summary(context: Context) -> str:
-    lines = verdict_text(context, context.trained.stages()), measured_text(context)
-    return joined([line for line in lines if line], context.language)
+    return verdict_text(context, context.trained.stages())
 
 
 def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:

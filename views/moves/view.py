@@ -29,7 +29,7 @@ from request.named.kept import FROM_HERE
 from request.state import State, is_empty
 from request.units import bytes_text, seconds_text
 from request.words import saying
-from training.moves.cost import seconds_of
+from training.moves.cost import seconds_of, usual_seconds
 
 from ..base import form
 from ..base.html import fine, fold, heading, player_buttons, scrolling, tag, together
@@ -147,9 +147,11 @@ def answer_text(transfer: WeightTransfer) -> str:
     total = bytes_text(sum(sums))
     if not (sums.in_node or sums.between_nodes):
         return joined([*lines, say("stays", total=total)], transfer.language)
-    seconds = seconds_text(seconds_of(transfer.moves, cluster_used(transfer.source)))
+    cluster = cluster_used(transfer.source)
+    low, high = map(seconds_text, usual_seconds(transfer.moves, cluster))
+    times = {"seconds": seconds_text(seconds_of(transfer.moves, cluster)), "low": low, "high": high}
     word = "answer" if sums.between_nodes else "inside"
-    lines.append(say(word, total=total, seconds=seconds, far=bytes_text(sums.between_nodes)))
+    lines.append(say(word, total=total, **times, far=bytes_text(sums.between_nodes)))
     if sums.in_node:
         lines.append(say("near", near=bytes_text(sums.in_node)))
     if sums.same_gpu:

@@ -90,13 +90,15 @@ def _drawn(schedules: Sequence[TimedSchedule], ranks: Sequence[int], language: s
 def schedule_text(schedule: TimedSchedule, language: str) -> str:
     """One sentence about a schedule: its time, bubble and memory."""
     figures = timed(schedule)[1]
-    return PAGE["pipeline_picture"][language].format(
+    idle, span = percent(figures.bubble_of_total), percent(figures.bubble_of_span)
+    words = "pipeline_picture" if idle != span else "pipeline_picture_even"
+    return PAGE[words][language].format(
         schedule=schedule.title,
         p=schedule.spec.p,
         m=schedule.spec.m,
         makespan=amount(figures.makespan),
-        idle=percent(figures.bubble_of_total),
-        span=percent(figures.bubble_of_span),
+        idle=idle,
+        **({} if idle == span else {"span": span}),
     )
 
 

@@ -7,7 +7,7 @@ import math
 from descriptions import ESTIMATE, PAGE
 from training.estimate import Estimate
 
-from ...units import SECONDS, bracketed, gib, interval_text
+from ...units import HOUR, LONG, SECONDS, bracketed, gib, interval_text
 
 KINDS = ("tp", "cp", "ep", "pp", "dp")
 """Parts of a step that are waits for a kind of group."""
@@ -22,7 +22,7 @@ def about(estimate: Estimate, language: str = "en") -> str:
     >>> about(small)
     '0.97 s (0.81–1.4)'
     """
-    size, unit = next(((s, u) for s, u in SECONDS if estimate.seconds >= 0.2 * s), SECONDS[-1])
+    size, unit = _unit_of(estimate.seconds)
     low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
     return f"{_two(estimate.seconds / size)} {unit}{bracketed(f'{low}–{high}', language)}"
 
@@ -30,11 +30,17 @@ def about(estimate: Estimate, language: str = "en") -> str:
 def seconds_about(seconds: float) -> str:
     """Seconds of an estimate, in two digits: "58 ms".
 
-    >>> seconds_about(0.0577), seconds_about(2.38)
-    ('58 ms', '2.4 s')
+    >>> seconds_about(0.0577), seconds_about(2.38), seconds_about(10_689)
+    ('58 ms', '2.4 s', '3.0 h')
     """
-    size, unit = next(((s, u) for s, u in SECONDS if seconds >= 0.2 * s), SECONDS[-1])
+    size, unit = _unit_of(seconds)
     return f"{_two(seconds / size)} {unit}"
+
+
+def _unit_of(seconds: float) -> tuple[float, str]:
+    if seconds >= LONG:
+        return HOUR, "h"
+    return next(((size, unit) for size, unit in SECONDS if seconds >= 0.2 * size), SECONDS[-1])
 
 
 def step_text(estimate: Estimate) -> str:

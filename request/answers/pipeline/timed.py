@@ -64,8 +64,10 @@ def amount(value: float) -> str:
 
 
 def percent(share: float) -> str:
+    """A share in two digits at most.
+
+    >>> percent(0.375), percent(3 / 11), percent(0.0374), percent(0.0)
+    ('38%', '27%', '3.7%', '0%')
     """
-    >>> percent(0.375), percent(3 / 11), percent(0.0)
-    ('37.5%', '27.27%', '0%')
-    """
-    return f"{amount(round(100 * share, 2))}%"
+    parts = 100 * share
+    return f"{amount(round(parts, 0 if abs(parts) >= 9.95 else 1))}%"

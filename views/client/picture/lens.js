@@ -52,6 +52,7 @@ function tellCosts(rank) {
   const told = ['memory', 'pipeline', 'traffic'].map((view) => [view, lenses?.[view]?.said[stage]]);
   told.splice(1, 0, ['estimate', step]);
   place.replaceChildren(...told.filter(([, said]) => said).map((one) => leading(...one)));
+  place.firstChild?.classList.toggle('too-full', Boolean(lenses?.memory?.full[stage]));
 }
 
 // --- The mesh ---------------------------------------------------------------------------------------
