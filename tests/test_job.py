@@ -522,3 +522,11 @@ def test_a_picture_says_of_its_columns_and_rows_what_is_drawn(query, text):
     assert reading(context.layout, drawn, "en") == text
     assert reading(context.layout, drawn, "zh").endswith("。")
     assert text in " ".join(unparted(answer(from_query(query)).picture).split())
+
+
+def test_a_picture_of_small_cells_is_flat_only_where_it_is_one_band():
+    """Two pictures on a slide have cells below a pixel, and are boards of their own rows still."""
+    drawn = picture("tp8-cp1-dp128-pp16", rank=5000, room=TALL).fitted((200.0, 60.0))
+    assert drawn.sides[0] < 1
+    assert not drawn.is_flat
+    assert np.count_nonzero(drawn.mark_pixels()) > 0

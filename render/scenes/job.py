@@ -172,7 +172,7 @@ class JobPicture(MarkedCells):
     @property
     def is_flat(self) -> bool:
         """Whether a column of pixels is several GPUs."""
-        return self.sides[0] < 1.0
+        return self.plan.is_flat
 
     def mark_pixels(self) -> np.ndarray:
         """The pixels of the marks, and after them the selected rank's own cell.

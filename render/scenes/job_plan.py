@@ -131,6 +131,11 @@ class JobPlan:
         return geometry.replica_axes(self.mesh)
 
     @property
+    def is_flat(self) -> bool:
+        """Whether it is one band of stages, in which a column of pixels is several GPUs."""
+        return self.metrics.is_plain and self.metrics.largest == FLAT
+
+    @property
     def inner_size(self) -> int:
         """The GPUs of a replica in a stage."""
         return _product(self.mesh, self.box) * _product(self.mesh, self.others)
