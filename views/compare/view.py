@@ -309,7 +309,7 @@ def compare_slide(context: Context) -> Pictures:
     )
     decides = _deciding(found)
     marked = COSTS.index(decides) if decides else -1
-    return [("", TableChart(Table("compare", heads, rows), marked)), *_jobs(found)]
+    return [("", TableChart(Table("compare", heads, rows), marked))]
 
 
 def _deciding(found: Compared) -> str:

@@ -17,7 +17,7 @@ from groups import LayoutError
 from groups.budget import within
 from request.answers.estimate.words import about
 from request.answers.hang.case import case_on_page, has_chain
-from request.answers.pipeline.timed import percent
+from request.answers.pipeline.timed import about_percent
 from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
@@ -116,8 +116,8 @@ def idle_lens(context: Context) -> dict[str, object]:
     busy = np.add.reduceat(timeline.end - timeline.start, plan.starts[:-1])
     idle = 1.0 - busy / (timeline.makespan or 1.0)
     say = JOB["cost_idle"][context.language].format
-    texts = [say(share=percent(one)) for one in idle.tolist()]
-    return scaled(idle / MOST_IDLE, texts, [percent(0.0), percent(MOST_IDLE)])
+    texts = [say(share=about_percent(one)) for one in idle.tolist()]
+    return scaled(idle / MOST_IDLE, texts, [about_percent(0.0), about_percent(MOST_IDLE)])
 
 
 def hang_lens(context: Context) -> dict[str, object]:

@@ -27,7 +27,13 @@ from request.answers.pipeline.inputs import (
     spend_on,
     stages_of,
 )
-from request.answers.pipeline.timed import TimedSchedule, amount, percent, timed, timed_schedule
+from request.answers.pipeline.timed import (
+    TimedSchedule,
+    about_percent,
+    amount,
+    timed,
+    timed_schedule,
+)
 from request.context import Context
 from request.inputs import OF_MATHS
 from request.state import is_empty
@@ -90,7 +96,8 @@ def _drawn(schedules: Sequence[TimedSchedule], ranks: Sequence[int], language: s
 def schedule_text(schedule: TimedSchedule, language: str) -> str:
     """One sentence about a schedule: its time, bubble and memory."""
     figures = timed(schedule)[1]
-    idle, span = percent(figures.bubble_of_total), percent(figures.bubble_of_span)
+    shares = figures.bubble_of_total, figures.bubble_of_span
+    idle, span = map(about_percent, shares)
     words = "pipeline_picture" if idle != span else "pipeline_picture_even"
     return PAGE[words][language].format(
         schedule=schedule.title,

@@ -64,9 +64,18 @@ def amount(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in two digits at most.
+    """A share as tables have it, beside published ones.
 
-    >>> percent(0.375), percent(3 / 11), percent(0.0374), percent(0.0)
+    >>> percent(0.375), percent(3 / 11), percent(0.0)
+    ('37.5%', '27.27%', '0%')
+    """
+    return f"{amount(round(100 * share, 2))}%"
+
+
+def about_percent(share: float) -> str:
+    """A share as sentences have it, in two digits at most.
+
+    >>> about_percent(0.375), about_percent(3 / 11), about_percent(0.0374), about_percent(0.0)
     ('38%', '27%', '3.7%', '0%')
     """
     parts = 100 * share
