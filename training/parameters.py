@@ -18,6 +18,7 @@ router, biases that follow a sum over tp, and MLA's projections down are whole o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -63,7 +64,8 @@ def layer_total(model: Model, layer: LayerKind) -> int:
     return sum(cut + whole for _, (cut, whole) in _layer_counts(layer, model.hidden))
 
 
-def end_parameters(model: Model) -> dict[str, int]:
+@lru_cache(maxsize=64)
+def end_parameters(model: Model) -> Mapping[str, int]:
     """The parameters outside of layers but for embedding and output, by kind: positions, and the
     norm behind the last layer, unless the model says others."""
     by_kind = Counter[str]()
@@ -180,35 +182,37 @@ def stage_parameters(model: Model, split: Split) -> tuple[StageParameters, ...]:
 def _of_stage(
     model: Model, split: Split, held: Held, of_layer: list[dict[str, int]]
 ) -> dict[str, int]:
-    by_kind = Counter(_ends(model, split, held))
+    by_kind = _ends(model, split, held)
     for number, parameters in zip(held.kinds, of_layer):
         for kind, size in parameters.items() if number else ():
-            by_kind[kind] += number * size
-    return {kind: by_kind[kind] for kind in KINDS if by_kind[kind]}
+            by_kind[kind] = by_kind.get(kind, 0) + number * size
+    return {kind: by_kind[kind] for kind in KINDS if by_kind.get(kind)}
 
 
 def _ends(model: Model, split: Split, held: Held) -> dict[str, int]:
     """The parameters of stages outside of layers, on one rank: embedding, output, the norm behind
     the last layer, and MTP modules with a copy of the embedding."""
+    by_kind: dict[str, int] = {}
+    if not (held.is_first or held.is_last or held.has_norm or held.mtp):
+        return by_kind
     table = padded_vocabulary(model.vocabulary, split.tp) // split.tp * model.hidden
-    by_kind = Counter[str]()
     ends = end_parameters(model)
+    if held.has_norm:
+        by_kind = {kind: size for kind, size in ends.items() if kind != "positions"}
     if held.is_first:
-        by_kind["embedding"] = table
+        by_kind["embedding"] = table + by_kind.get("embedding", 0)
         by_kind["positions"] = ends.get("positions", 0)
         towers = (weight for tower in model.towers for weight in tower.weights)
         cut = (weight.elements // (split.tp if weight.is_cut else 1) for weight in towers)
         by_kind["towers"] = sum(cut)
-    if held.has_norm:
-        by_kind.update({kind: size for kind, size in ends.items() if kind != "positions"})
-    if held.is_last:
-        by_kind["output"] += 0 if model.tied and held.is_first else table
+    if held.is_last and not (model.tied and held.is_first):
+        by_kind["output"] = table + by_kind.get("output", 0)
     if held.mtp:
-        by_kind["embedding"] = table
+        by_kind["embedding"] = by_kind.get("embedding", 0) if held.is_first else table
         modules = on_one_rank(mtp_parameters(model), split)
-        by_kind["experts"] += held.mtp * modules.pop("experts", 0)
+        by_kind["experts"] = held.mtp * modules.pop("experts", 0)
         by_kind["mtp"] = held.mtp * sum(modules.values())
-    return dict(by_kind)
+    return by_kind
 
 
 def on_one_rank(counts: dict[str, Count], split: Split) -> dict[str, int]:
