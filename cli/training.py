@@ -46,10 +46,9 @@ class Report(Table):
 def memory(inputs: CommandLine) -> Table:
     """The peak memory of a rank of each stage, in training or serving, a row for each stage."""
     from request.answers.memory import memory_facts
-    from request.served import is_served
 
     job, _ = inputs.wanted()
-    if is_served(checked(job)):
+    if checked(job).is_server:
         return _served(inputs)
     if inputs.words:
         raise CommandError(f"memory takes {quoted(inputs.words[0])} of a server only")

@@ -272,6 +272,15 @@ class Layout:
         return self.made_by.joint(self.job, self.mesh)
 
     @property
+    def engine_gpus(self) -> int:
+        """The GPUs of one engine; 0 of a training job, which has none.
+
+        >>> Job(tp=2).layout().engine_gpus, Job(tp=2, framework="vllm").layout().engine_gpus
+        (0, 2)
+        """
+        return self.made_by.engine_gpus(self.job, self.mesh)
+
+    @property
     def _drawn(self) -> tuple[str, ...]:
         return tuple(grouping.name for grouping in self.main if grouping.name in self.every)
 

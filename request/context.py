@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TypeVar, cast
+from functools import cached_property, wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from groups.grouping import Grouping
 from groups.layout import Layout
@@ -21,6 +21,47 @@ from .state import State, pinned_rank
 from .trained import Trained, trained_of
 
 Found = TypeVar("Found")
+Asked = ParamSpec("Asked")
+
+
+class _Laid(Protocol):
+    """What is about one layout."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+
+Subject = TypeVar("Subject", bound=_Laid)
+
+
+def of_server(
+    serves: Callable[[Subject], Found],
+) -> Callable[
+    [Callable[Concatenate[Subject, Asked], Found]], Callable[Concatenate[Subject, Asked], Found]
+]:
+    """Decorates a part that a training job has: that of a server is ``serves``.
+
+    >>> def cache(context: Context) -> str:
+    ...     return "KV cache"
+    >>> @of_server(cache)
+    ... def kept(context: Context) -> str:
+    ...     return "gradients"
+    >>> kept(Context.of(State())), kept(Context.of(State(framework="vllm", pp=1)))
+    ('gradients', 'KV cache')
+    """
+
+    def decorated(
+        trains: Callable[Concatenate[Subject, Asked], Found],
+    ) -> Callable[Concatenate[Subject, Asked], Found]:
+        @wraps(trains)
+        def part(subject: Subject, *values: Asked.args, **named: Asked.kwargs) -> Found:
+            if subject.layout.is_server:
+                return serves(subject)
+            return trains(subject, *values, **named)
+
+        return part
+
+    return decorated
 
 
 @dataclass(frozen=True)

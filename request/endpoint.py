@@ -33,7 +33,7 @@ from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
 from training.recipe import Training
 
-from .context import Context
+from .context import Context, of_server
 from .errors import refusal
 from .fixes import fixes_of
 from .inputs import FIELDS, OF_MATHS
@@ -391,15 +391,23 @@ def trainable_of(arguments: Mapping[str, object]) -> Context:
     """`context_of`, whose refusals of a layout have only the fixes with which the model trains."""
 
     def attempt(changes: Mapping[str, object]) -> None:
-        context = context_of({**arguments, **changes})
-        if not context.layout.is_server:
-            with fixes_tried(context):
-                context.trained.estimate(context.layout)
+        _require_works(context_of({**arguments, **changes}))
 
     try:
         return context_of(arguments)
     except LayoutError as error:
         raise with_working(error, attempt, at_once=2) from None
+
+
+def _answers(_: Context) -> None:
+    """A server works wherever its layout does."""
+
+
+@of_server(_answers)
+def _require_works(context: Context) -> None:
+    """Errors: LayoutError for what the model, the batch or the schedule do not allow."""
+    with fixes_tried(context):
+        context.trained.estimate(context.layout)
 
 
 training_endpoint = serving(trainable_of, TRAINING, LAYOUT)

@@ -45,11 +45,6 @@ NEAR = 0.005 * GIB
 """Bytes by which a printed number of GiB may be rounded."""
 
 
-def is_served(layout: Layout) -> bool:
-    """Whether a layout is of servers, which have a KV cache instead of gradients."""
-    return layout.is_server
-
-
 @dataclass(frozen=True, eq=False)
 class ServedModel:
     """A model on servers: its format and cache, and the memory of each rank."""
@@ -244,7 +239,7 @@ def server_facts(context: Context) -> Document:
 
     Errors: LayoutError for what the model or the GPUs do not allow.
     """
-    if not is_served(context.layout):
+    if not context.layout.is_server:
         raise refusal("not-a-server", "framework", {"framework": "vllm"})
     served = served_of(context)
     memory, serving, cache = served.memory, served.serving, served.memory.cache

@@ -137,6 +137,53 @@ def test_imports_go_in_no_circle():
     [*TopologicalSorter(graph).static_order()]  # Errors: CycleError names the files
 
 
+ASKED = ("is_server", "is_served", "has_own_groups")
+"""Names of the question whether something is a server."""
+
+
+def servers_asked_for(text: str) -> list[str]:
+    """The places of a program that ask whether something is a server: by name, or by comparing what
+    a framework does, or what its copy is called, with a word."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        names = {getattr(node, name, None) for name in ("attr", "id", "name", "arg")}
+        compared = getattr(node.left, "attr", "") if isinstance(node, ast.Compare) else ""
+        if names & {*ASKED} or compared in ("does", "copy"):
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_few_places_ask_whether_something_is_a_server():
+    """What differs for servers is said by the framework, by a table of what frameworks do, or by
+    `of_server`."""
+    inside = ROOT / "groups" / "frameworks"
+    found = [
+        (str(file.relative_to(ROOT)), asked)
+        for file in PRODUCT
+        if inside not in file.parents
+        for asked in servers_asked_for(file.read_text(encoding="utf-8"))
+    ]
+    assert 0 < len(found) <= 20, found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "layout.is_server",
+        "not side.layout.is_server",
+        "def is_served(layout): ...",
+        "table(rows, is_server=True)",
+        "def table(rows, is_server=False): ...",
+        "from request.served import is_served",
+        "layout.made_by.does == 'serve'",
+        "layout.made_by.copy != 'engine'",
+    ],
+)
+def test_a_question_for_a_server_is_seen_however_it_is_asked(text):
+    assert len(servers_asked_for(text)) == 1
+    assert not servers_asked_for(f"TABLE[layout.made_by.does]  # {text}")
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -18,7 +18,7 @@ from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
 from render.marks import Drawing
 from request.answers.sentence import question, sentence_of
-from request.context import Context
+from request.context import Context, of_server
 from request.hosts import placement_or_none
 from request.link import short_query
 from request.model import model_name, model_of
@@ -104,10 +104,19 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
     return slide(SlideText(title, sentence, sizes, shown), drawn, theme, _key(language))
 
 
+def _served_model(context: Context) -> str:
+    """The model of a server, if one is selected."""
+    if is_empty(context.state.model):
+        return ""
+    try:
+        return model_name(model_of(context.state), context.language)
+    except LayoutError:
+        return ""
+
+
+@of_server(_served_model)
 def model_text(context: Context) -> str:
     """The model and the samples of a step; empty if they are refused, which the views show."""
-    if context.layout.is_server:
-        return _served_model(context)
     try:
         chosen, batch = model_of(context.state), batch_of(context.layout, context.state)
     except LayoutError:
@@ -117,16 +126,6 @@ def model_text(context: Context) -> str:
         batch=f"{batch.global_batch:,}",
         tokens=f"{chosen.model.sequence:,}",
     )
-
-
-def _served_model(context: Context) -> str:
-    """The model of a server, if one is selected."""
-    if is_empty(context.state.model):
-        return ""
-    try:
-        return model_name(model_of(context.state), context.language)
-    except LayoutError:
-        return ""
 
 
 def short_address(address: str, context: Context) -> str:

@@ -74,7 +74,7 @@ def role_facts(role: Role) -> RoleFacts:
         "first": role.first_rank,
         "gpus": world,
         "sizes": sizes,
-        "engines": role.layout.copies if role.layout.is_server else None,
+        "engines": role.layout.copies if role.layout.engine_gpus else None,
         "framework": role.layout.framework,
         "spans": spans_of(role),
         "after": [*(role.shares or ())],

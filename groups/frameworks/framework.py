@@ -236,6 +236,16 @@ class Framework:
         }
 
     @property
+    def does(self) -> Literal["serve", "train"]:
+        """What its jobs do with a model."""
+        return "serve" if self.serves else "train"
+
+    @property
+    def dense_grid(self) -> Literal["attention", "dense"]:
+        """What the grid beside that of experts is called: servers cut attention alone by it."""
+        return "attention" if self.serves else "dense"
+
+    @property
     def copy(self) -> Literal["engine", "replica"]:
         """What a copy of the model is called."""
         return "engine" if self.serves else "replica"
@@ -243,6 +253,10 @@ class Framework:
     def joint(self, job: JobSizes, mesh: Mesh) -> int:
         """The GPUs that share groups with each other: all of a job, of servers those of one."""
         return mesh.world_size
+
+    def engine_gpus(self, job: JobSizes, mesh: Mesh) -> int:
+        """The GPUs of one engine; 0 of a training job, which has none."""
+        return self.joint(job, mesh) if self.serves else 0
 
     def copies(self, job: JobSizes, mesh: Mesh) -> tuple[int, int]:
         """(stride, number): rank r belongs to copy ``r // stride % number`` of the model."""

@@ -25,26 +25,32 @@ def spoken(layout: Layout) -> list[tuple[str, Grouping]]:
 
     Gradients are averaged over cp too, where there is one.
     """
-    if layout.is_server:
-        return _spoken_of_server(layout)
+    roles = layout.roles
+    names = _OF[layout.made_by.does](layout)
+    found = [(word, roles[role]) for word, role in names if role in roles]
+    return [(word, grouping) for word, grouping in found if grouping.size > 1]
+
+
+def _of_job(layout: Layout) -> list[tuple[str, str]]:
     data = "dp" if layout.mesh.size("cp") == 1 else "dp-cp"
     names = [("tp", "tp"), ("gtp", "gtp"), ("cp", "cp"), ("pp", "pp"), ("dp", data)]
     if layout.has_experts:
         names.insert(3, ("ep", "ep"))
-    roles = [(role, layout.roles[name]) for role, name in names if name in layout.roles]
-    return [(role, grouping) for role, grouping in roles if grouping.size > 1]
+    return names
 
 
-def _spoken_of_server(layout: Layout) -> list[tuple[str, Grouping]]:
-    """For a server: the groups that share attention, that hold other requests, and that hold
-    experts."""
+def _of_server(layout: Layout) -> list[tuple[str, str]]:
+    """The groups that share attention, that hold other requests, and that hold experts."""
     names = [("tp", "tp"), ("cp", "cp"), ("cache", "dcp"), ("requests", "dp"), ("pp", "pp")]
     if layout.has_experts:
         names[0] = ("attention", "tp")
         names += [("slices", "etp"), ("ep", "ep")]
-    roles = layout.roles
-    found = [(spoken, roles[role]) for spoken, role in names if role in roles]
-    return [(spoken, grouping) for spoken, grouping in found if grouping.size > 1]
+    return names
+
+
+_OF = {"train": _of_job, "serve": _of_server}
+"""The words of the sentence, each with Megatron's name of the groups that it is about, by what a
+framework does."""
 
 
 def question(rank: int, language: str) -> str:

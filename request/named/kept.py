@@ -33,6 +33,12 @@ SERVES: dict[str, Callable[[ServedModel], object]] = {
 }
 """Fields about how a server serves, besides those of its job, and what applies if one is empty."""
 
+OWN_WAYS = {"train": WAYS, "serve": (*SERVES,)}
+"""Fields about how a layout does what its framework does, besides those of its job."""
+
+_ALWAYS = {"train": "zero", "serve": "served_cache"}
+"""The field that a link to keep names where none of them is set."""
+
 SHOWN = ("group_type", "more", "dp_kind")
 """Fields of a job that only change what is drawn."""
 
@@ -82,7 +88,7 @@ def with_job(state: State, other: State, *, is_whole: bool = False) -> State:
     """The state with another's job, and with how it is trained or served if the other sets any of
     that or is complete."""
     names = [*fields_of("job"), "preset"]
-    for ways in (WAYS, SERVES):
+    for ways in OWN_WAYS.values():
         if is_whole or not all(is_empty(getattr(other, name)) for name in ways):
             names += ways
     return State(**{**vars(state), **{name: getattr(other, name) for name in names}})
@@ -98,10 +104,9 @@ def query_to_keep(state: State) -> str:
     kept = with_job(State(), state)
     if not is_still(state.preset, state):
         kept = replace(kept, preset="")
-    ways, shown = (
-        (SERVES, "served_cache") if framework_of(state.framework).serves else (WAYS, "zero")
-    )
-    if all(is_empty(getattr(kept, name)) for name in ways):
+    does = framework_of(state.framework).does
+    if all(is_empty(getattr(kept, name)) for name in OWN_WAYS[does]):
+        shown = _ALWAYS[does]
         kept = replace(kept, **{shown: FIELDS[shown].row.counts})
     return to_query(kept)
 

@@ -20,8 +20,8 @@ from ..state import State, texts_of
 from .pages import Cast, RolePage
 from .text import OWN_FIELDS, ROLE_STARTS
 
-SERVED_PARTS, TRAINED_PARTS = ("weights", "cache"), ("weights", "gradients", "optimizer")
-"""The parts of a role's memory, of either kind, that may stay on its GPUs."""
+OWN_PARTS = {"serve": ("weights", "cache"), "train": ("weights", "gradients", "optimizer")}
+"""The parts of a role's memory that may stay on its GPUs, by what its framework does."""
 
 
 def state_of_plan(read: PlanRead, state: State | None = None) -> State:
@@ -45,7 +45,7 @@ def _member(read: RoleRead, page: State) -> RolePage:
     training |= {name: value for name, value in read.values.items() if name in MODEL}
     fields = {**ROLE_STARTS, **fields_of_job(role.layout.job), **texts_of(training)}
     own = {name: fields[name] for name in OWN_FIELDS}
-    parts = SERVED_PARTS if role.layout.is_server else TRAINED_PARTS
+    parts = OWN_PARTS[role.layout.made_by.does]
     kept = tuple(part for part in parts if part not in read.away)
     kept = PARTS if kept == parts else kept
     return RolePage(

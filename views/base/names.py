@@ -83,12 +83,10 @@ def rare_names(context: Context) -> frozenset[str]:
     return frozenset(context.layout.every) - wanted
 
 
-def folding_names(
-    table: Markup, names: Collection[str], language: str, is_server: bool = False
-) -> Markup:
+def folding_names(table: Markup, names: Collection[str], layout: Layout, language: str) -> Markup:
     """A table whose rows and chips of the class ``folded`` are hidden until all are requested."""
     if not names:
         return table
-    words = SERVER if is_server else PAGE
+    words = PAGE if layout.made_by.has_grids else SERVER
     box, label = tag("input", type="checkbox"), words["all_names"][language]
     return together(tag("label", box, " ", label, class_="switch all-names"), table)

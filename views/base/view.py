@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
 
 from markupsafe import Markup
 
@@ -15,36 +13,12 @@ from render.marks import Titled
 from request.context import Context
 from request.inputs import fields_of
 
-Found = TypeVar("Found")
-Asked = ParamSpec("Asked")
-
 Pictures = Titled
 """Titles with their scenes, in order."""
 
 
 TABLES = ("csv", "txt", "json", "ranks")
 """Formats of files with a layout's groups, which most views offer."""
-
-
-def of_server(
-    serves: Callable[[Context], Found],
-) -> Callable[
-    [Callable[Concatenate[Context, Asked], Found]], Callable[Concatenate[Context, Asked], Found]
-]:
-    """Decorates a part of a view of a training job: that of a server is ``serves``."""
-
-    def decorated(
-        trains: Callable[Concatenate[Context, Asked], Found],
-    ) -> Callable[Concatenate[Context, Asked], Found]:
-        @wraps(trains)
-        def part(context: Context, *values: Asked.args, **named: Asked.kwargs) -> Found:
-            if context.layout.is_server:
-                return serves(context)
-            return trains(context, *values, **named)
-
-        return part
-
-    return decorated
 
 
 @dataclass(frozen=True)

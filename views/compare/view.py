@@ -67,6 +67,9 @@ SERVER_PAIRS = {
 }
 """The same of servers, where one is on screen."""
 
+_PAIRS = {"train": (PAIRS, PAGE), "serve": (SERVER_PAIRS, SERVER)}
+"""The pairs that are offered and their texts, by what the framework on screen does."""
+
 
 def compare_html(context: Context) -> Markup:
     """The verdict; the costs, the groups that differ, and the pictures of both."""
@@ -75,8 +78,7 @@ def compare_html(context: Context) -> Markup:
     inputs = form.fields(form.text("kept", state), keep)
     spec = PictureSpec(context.layout, state)
     if is_empty(state.kept):
-        served = context.layout.is_server
-        links, words = (SERVER_PAIRS, SERVER) if served else (PAIRS, PAGE)
+        links, words = _PAIRS[context.layout.made_by.does]
         pairs = (form.opener(link, words[name][language]) for name, link in links.items())
         head = heading(say("compare_title"), tag("p", say("compare_empty")))
         ways = tag("p", Markup(" ").join(pairs), class_="openers")

@@ -24,7 +24,7 @@ from render.scenes import groups as scene
 from render.svg import groups as svg
 from request.answers.groups import layout as layout_endpoint
 from request.answers.groups import picture, process_groups, rank_table
-from request.context import Context
+from request.context import Context, of_server
 from request.inputs import ShownInputs
 from request.state import State
 from request.units import ranks_text
@@ -65,9 +65,14 @@ def _painted(layout: Layout, shown: State, layers: tuple[str, ...]) -> Markup:
     return framed(spec, "groups", hero, _strip(spec), _kinds(spec), _about(spec))
 
 
+def _no_strip(_: Context) -> Markup:
+    return Markup()
+
+
+@of_server(_no_strip)
 def _strip(context: Context) -> Markup:
     """What the order moves against Megatron's default, if it is another."""
-    if context.state.framework == "megatron" or context.layout.is_server:
+    if context.state.framework == "megatron":
         return Markup()
     other = other_layout(context, "megatron")
     return Markup() if other.order == context.layout.order else strip_html(context, other)

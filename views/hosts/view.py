@@ -126,7 +126,9 @@ def _audit(placement: Placement, context: Context) -> Markup:
     audit = audit_of(context.layout, placement, by_size=False, waited=waited)
     heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
     heads += [level_head(kind, language) for kind in audit.places]
-    return together(tag("h3", RUN["hosts_audit"][language]), audit.table(heads, language))
+    return together(
+        tag("h3", RUN["hosts_audit"][language]), audit.table(heads, context.layout, language)
+    )
 
 
 # -- what goes into files ------------------------------------------------------------------------

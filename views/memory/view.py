@@ -15,7 +15,7 @@ from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from request.answers.memory import memory_per_rank, server_memory
 from request.answers.model import model_facts
-from request.context import Context
+from request.context import Context, of_server
 from request.fixes import fixes_of, fixes_to_fit
 from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, model_of
 from request.published import is_still
@@ -33,7 +33,7 @@ from training.split import SPREADS, Dealing, padded_vocabulary
 from ..base import form
 from ..base.html import explained, fine, fold, heading, table, tag, together
 from ..base.problems import or_refused, problem_html
-from ..base.view import Pictures, View, of_server
+from ..base.view import Pictures, View
 from ..parts.host import host_html
 from ..parts.model import facts_html, strip_chart, strip_html
 from ..parts.step import step_of

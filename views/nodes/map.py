@@ -25,7 +25,7 @@ from render.scenes.nodes import (
 from render.scenes.nodes_plan import MOST_BOXES, NodesRequest, nodes_picture
 from render.svg.nodes import nodes_svg
 from request.answers.traffic import rows_of
-from request.context import Context
+from request.context import Context, of_server
 from request.resolve import main_groupings
 from request.state import require_choice
 from request.units import bytes_text
@@ -252,6 +252,17 @@ def _scale(
 # -- on the page, and in files -------------------------------------------------------------------
 
 
+def _note_of_server(context: Context) -> str:
+    return SERVER["map_note"][context.language]
+
+
+@of_server(_note_of_server)
+def _note(context: Context) -> str:
+    """What the lines count."""
+    has_bytes = context.once(Sent.of).across is not None
+    return PAGE["map_note" if has_bytes else "map_note_only"][context.language]
+
+
 def map_html(context: Context) -> Markup:
     """A list of kinds, the picture for wide and for narrow screens, and its legend."""
     sent, language, say = context.once(Sent.of), context.language, saying(PAGE, context.language)
@@ -271,14 +282,12 @@ def map_html(context: Context) -> Markup:
     boxes = -(-context.layout.world_size // sent.size)
     keys = PAGE["semicolon"][language].join(words for *_, words in wide.kinds)
     description = say("map_described", shown=len(wide.boxes), boxes=f"{boxes:,}", key=keys)
-    words = "map_note" if sent.across is not None else "map_note_only"
-    note = SERVER["map_note"][language] if context.layout.is_server else say(words)
     return tag(
         "figure",
         tag("div", *buttons, class_="targets lines", **label),
         Markup(nodes_svg(wide, description, "wide")),
         Markup(nodes_svg(map_of(context, NARROW), description, "narrow")),
-        fine(note),
+        fine(_note(context)),
         class_="nodes-figure",
     )
 

@@ -45,9 +45,9 @@ def nodes_html(context: Context) -> Markup:
         or_refused(context, map_html),
         audit.table(
             audit.heads(language),
+            context.layout,
             language,
             rare_names(context),
-            not context.layout.made_by.has_grids,
         ),
         tag("ul", *items, class_="warnings") if others else "",
         note,

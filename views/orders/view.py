@@ -17,7 +17,7 @@ from render.scenes import groups as scene
 from render.scenes.job_plan import HALF, WHOLE
 from render.svg import groups as svg
 from render.svg.job import job_svg
-from request.context import Context
+from request.context import Context, of_server
 from request.resolve import main_groupings, sizes_of
 from request.state import State
 from request.units import ranges_text, ranks_text
@@ -42,7 +42,7 @@ from ..base.html import (
     unbroken,
 )
 from ..base.problems import refusal_line
-from ..base.view import Pictures, View, of_server
+from ..base.view import Pictures, View
 from ..parts.compared import AUTO, Comparison, grids_of, megatrons_kind, order_title
 from ..parts.framed import PANEL_LIMIT, card_html, framed, overview_figure
 from ..parts.job import described, job_of_grid, layers_of
@@ -53,7 +53,11 @@ SHOWN_RANKS = 12
 """The most runs of moved ranks in the table."""
 
 
-@of_server(lambda context: engines_html(context, _framework(context.layout, context.language)))
+def _engines_html(context: Context) -> Markup:
+    return engines_html(context, _framework(context.layout, context.language))
+
+
+@of_server(_engines_html)
 def orders_html(context: Context) -> Markup:
     """The layout's framework, and beside it the same job under the other order."""
     layout, language = context.layout, context.language

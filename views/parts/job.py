@@ -17,7 +17,7 @@ from render.scenes.marked import Mark
 from render.svg import job as svg
 from request.answers.pipeline.inputs import stages_by_rank
 from request.answers.sentence import question, sentence_of
-from request.context import Context
+from request.context import Context, of_server
 from request.resolve import sizes_of
 from request.state import State, is_empty
 from request.units import ranges_text, ranks_text
@@ -67,12 +67,12 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
     is_large = layout.world_size > NUMBERED
     insets = [tag("div", class_="inset", aria_hidden="true") for _ in spec.sides if is_large]
     groups_card, costs = tag("div", class_="told"), tag("div", class_="costs", aria_busy="true")
-    lenses = _lenses(language, layout, bool(on_nodes))
+    lenses = _lenses(spec, bool(on_nodes))
     return tag(
         "div",
         tag("h2", question(rank, language), class_="question"),
         tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
-        tag("div", lenses, *figures, _player(language, layout), class_="jobs"),
+        tag("div", lenses, *figures, _player(spec), class_="jobs"),
         tag("div", tag("div", groups_card, costs, hint, **card), *insets, class_="side"),
         class_=spec.look,
     )
@@ -82,12 +82,14 @@ LENSES = ("", "memory", "traffic", "pipeline", "hang")
 """What the cells may be coloured by, named by the view that explains it; "": their groups."""
 
 
-def _lenses(language: str, layout: Layout, has_nodes: bool) -> Markup:
-    """The row above the picture (views/client/picture/lens.js), a line for its scale, and a switch
-    between mesh and nodes (ways.js)."""
-    ways = _ways(language) if has_nodes else Markup()
-    if layout.is_server:  # a scale is of a training step
-        return tag("div", ways, class_="lens-row") if has_nodes else Markup()
+def _no_scales(_: PictureSpec) -> tuple[Markup, ...]:
+    return ()
+
+
+@of_server(_no_scales)
+def _scales(spec: PictureSpec) -> tuple[Markup, ...]:
+    """The buttons of the scales, which are of a training step, and a line for the scale."""
+    language = spec.language
     names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
     buttons = (
         button(
@@ -96,13 +98,15 @@ def _lenses(language: str, layout: Layout, has_nodes: bool) -> Markup:
         for name, label in names
     )
     group = {"role": "group", "aria_label": JOB["lenses"][language]}
-    return tag(
-        "div",
-        tag("div", *buttons, class_="lenses", **group),
-        tag("p", class_="lens-key", aria_live="polite"),
-        ways,
-        class_="lens-row",
-    )
+    key = tag("p", class_="lens-key", aria_live="polite")
+    return tag("div", *buttons, class_="lenses", **group), key
+
+
+def _lenses(spec: PictureSpec, has_nodes: bool) -> Markup:
+    """The row above the picture (views/client/picture/lens.js), a line for its scale, and a switch
+    between mesh and nodes (ways.js)."""
+    parts = (*_scales(spec), *([_ways(spec.language)] if has_nodes else []))
+    return tag("div", *parts, class_="lens-row") if parts else Markup()
 
 
 def _ways(language: str) -> Markup:
@@ -118,10 +122,14 @@ def _ways(language: str) -> Markup:
     return tag("div", *buttons, class_="orders", role="group", aria_label=JOB["ways"][language])
 
 
-def _player(language: str, layout: Layout) -> Markup:
+def _no_player(_: PictureSpec) -> Markup:
+    return Markup()
+
+
+@of_server(_no_player)
+def _player(spec: PictureSpec) -> Markup:
     """The player of a step on the pictures (views/client/picture/film.js); empty until it plays."""
-    if layout.is_server:
-        return Markup()
+    language = spec.language
     play, stop = JOB["film_play"][language], JOB["film_stop"][language]
     strip = tag("div", class_="film-track", aria_hidden="true")
     label = {"aria_label": JOB["film_at"][language]}
@@ -151,7 +159,7 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
     drawn = svg.job_svg(
         picture, text, [spec.script_groups.index(grouping) for grouping in groupings]
     )
-    name = "experts" if of_experts else "attention" if layout.is_server else "dense"
+    name = "experts" if of_experts else layout.made_by.dense_grid
     title, says, ends = Markup(), explained(reads, language), Markup()
     if has_two:
         which = tag("b", JOB[name][language] + PAGE["colon"][language] + sizes_of(mesh))

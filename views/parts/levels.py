@@ -63,9 +63,9 @@ class Audit:
     def table(
         self,
         heads: Iterable[str],
+        layout: Layout,
         language: str,
         rare: Collection[str] = frozenset(),
-        is_server: bool = False,
     ) -> Markup:
         """A table of how groups span each kind of domain; their number is a button that shows one.
 
@@ -81,7 +81,7 @@ class Audit:
             fold = {"class_": "folded"} if is_rare and not is_slow else {}
             cells = (self._cell(names, reach, language) for reach in spans)
             rows.append(row(chips(names, () if is_slow else rare), size, *cells, **fold))
-        return folding_names(table(heads, rows, "audit"), rare, language, is_server)
+        return folding_names(table(heads, rows, "audit"), rare, layout, language)
 
     def pictures(self, language: str) -> Pictures:
         """The table for files; empty if every rank is alone."""

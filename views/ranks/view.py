@@ -16,9 +16,9 @@ from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
-from request.answers.pipeline.inputs import stages_by_rank
+from request.answers.pipeline.inputs import Stage, stages_by_rank
 from request.answers.ranks import rank_card, shared_by_ranks
-from request.context import Context
+from request.context import Context, of_server
 from request.hosts import placement_or_none
 from request.state import State, is_empty
 from request.trained import batch_of, readers_of
@@ -35,6 +35,9 @@ from ..parts.levels import same_groups
 
 SAMPLES = 4
 """The most micro-batches whose samples the card lists."""
+
+GRIDS = {"dense": (PAGE, "dense_grid"), "attention": (SERVER, "attention_grid")}
+"""The name of the grid beside that of experts."""
 
 HELD_BESIDE = {"E": "embedding", "L": "output"}
 """What a stage holds besides layers, by its letter in a pipeline layout."""
@@ -54,6 +57,17 @@ def ranks_html(context: Context) -> Markup:
     facts = (together(tag("dt", name), tag("dd", text)) for name, text in card.facts())
     title = PAGE["rank_title"][context.language].format(rank=rank)
     return together(shared, heading(title), card.groups(), tag("dl", *facts, class_="rank"))
+
+
+_Lines = dict[str, Callable[[dict[str, int]], str | Markup]]
+
+
+def _no_lines(_: _Card) -> _Lines:
+    return {}
+
+
+def _none_beside(_: _Card) -> list[str]:
+    return []
 
 
 @dataclass(frozen=True)
@@ -81,22 +95,26 @@ class _Card:
         place = CARD["place"][language].format(node=int(node), local=int(local))
         yield self.say("rank_place"), place
         at = coordinates(layout.mesh, rank)
-        grid = SERVER["attention_grid"][language] if layout.is_server else self.say("dense_grid")
-        yield grid, _code(at)
-        lines: dict[str, Callable[[dict[str, int]], str | Markup]] = {"rank_stage": self._stage}
+        words, name = GRIDS[layout.made_by.dense_grid]
+        yield words[name][language], _code(at)
+        lines: _Lines = {"rank_stage": self._stage}
         if layout.mesh.size("cp") > 1:
             lines["rank_chunks"] = self._chunks
         if layout.expert is not None and (layout.has_experts or not is_empty(self.state.experts)):
             yield self.say("expert_grid"), _code(coordinates(layout.expert, rank))
             lines["rank_experts"] = self._experts
-        if not layout.is_server:
-            lines["rank_samples"] = self._samples
+        lines |= self._of_step()
         lines["rank_neighbours"] = self._neighbours
         for name, line in lines.items():
             try:
                 yield self.say(name), line(at)
             except LayoutError as error:
                 yield self.say(name), _refused(error, language)
+
+    @of_server(_no_lines)
+    def _of_step(self) -> _Lines:
+        """The line that only a training step has."""
+        return {"rank_samples": self._samples}
 
     def _stage(self, at: dict[str, int]) -> str | Markup:
         say, pp = self.say, self.layout.mesh.size("pp")
@@ -109,9 +127,14 @@ class _Card:
         ]
         words = "rank_layers_of" if len(texts) == 1 else "rank_chunks_layers"
         held = [text, say(words, layers=say("semicolon").join(texts))]
-        others = "" if self.layout.is_server else "".join(chunk.others for chunk in chunks)
-        held += [say(f"rank_{what}") for letter, what in HELD_BESIDE.items() if letter in others]
+        held += [say(f"rank_{what}") for what in self._beside(chunks)]
         return joined(held, self.language)
+
+    @of_server(_none_beside)
+    def _beside(self, chunks: Iterable[Stage]) -> list[str]:
+        """What a stage holds besides layers."""
+        others = "".join(chunk.others for chunk in chunks)
+        return [what for letter, what in HELD_BESIDE.items() if letter in others]
 
     def _chunks(self, at: dict[str, int]) -> str:
         cp = self.layout.mesh.size("cp")
@@ -166,7 +189,7 @@ class _Card:
                 rows.append(row(chips(names, self.rare), text, class_=_fold_of(names, self.rare)))
         heads = _heads("peers", self.placement, self.language)
         found = table(heads, rows, "peers")
-        return folding_names(found, self.rare, self.language, not self.layout.made_by.has_grids)
+        return folding_names(found, self.rare, self.layout, self.language)
 
 
 def _heads(members: str, placement: Placement | None, language: str) -> list[str]:

@@ -168,8 +168,12 @@ def _card(context: Context, spec: PictureSpec, at: int, gpu: int, is_still: bool
         changes = {"rank": str(rank or 0), "lang": context.language, "roles": ""}
         other = _other(member.page.changed(changes), is_still, rank is not None)
         figures, groups, data["data_mesh"] = other
-    engine = layout.joint_gpus if layout.is_server else 0
-    data["data_role"] = {**known, "runs": spans_of(role), "engine": engine, "marks": groups}
+    data["data_role"] = {
+        **known,
+        "runs": spans_of(role),
+        "engine": layout.engine_gpus,
+        "marks": groups,
+    }
     told = tag("div", tag("p", absent), class_="plan-told")
     look = "plan-role" + " absent" * (rank is None)
     return tag("section", head, figures, told, where, class_=look, **data)

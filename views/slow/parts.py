@@ -10,7 +10,7 @@ from groups import LayoutError
 from request.answers.estimate.words import KINDS, part_name, seconds_about
 from request.answers.slow.parts import StepPart, _is_gpu, most_apart, parts_of
 from request.answers.slow.seen import SeenSlow
-from request.context import Context
+from request.context import Context, of_server
 from request.trained import trained_of
 from request.units import seconds_text
 from training.estimate import Estimate
@@ -25,15 +25,23 @@ def estimate_of_seen(seen: SeenSlow, context: Context) -> Estimate:
     return trained_of(seen.layout, context.state).estimate(seen.layout)
 
 
+def _no_step(_: SeenSlow) -> tuple[Estimate | None, Markup]:
+    return None, Markup()
+
+
+@of_server(_no_step)
+def _estimated(seen: SeenSlow, context: Context) -> tuple[Estimate | None, Markup]:
+    """The estimate of a step, or why there is none."""
+    try:
+        return estimate_of_seen(seen, context), Markup()
+    except LayoutError as error:
+        return None, problem_html(error, context.language, [])
+
+
 def parts_html(seen: SeenSlow, context: Context) -> Markup:
     """A sentence about the largest difference, then a table of the parts."""
     language, say = context.language, say_of(context.language)
-    estimate, refused = None, Markup()
-    if not seen.layout.is_server:
-        try:
-            estimate = estimate_of_seen(seen, context)
-        except LayoutError as error:
-            refused = problem_html(error, language, [])
+    estimate, refused = _estimated(seen, context)
     parts = parts_of(seen.slow, estimate)
     return together(
         tag("h3", say("parts_title")),

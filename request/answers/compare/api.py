@@ -152,7 +152,7 @@ def _side(side: Side, found: Compared) -> dict[str, object]:
         "refused": "",
     }
     if found.serves:
-        known["does"] = "serve" if layout.is_server else "train"
+        known["does"] = layout.made_by.does
         known["groups"] = {
             one.name: {
                 **(_groups(layout, one.name) or {}),

@@ -69,7 +69,7 @@ def verdict_served(found: Compared, language: str) -> str:
 def _sentences(found: Compared, language: str) -> Iterator[str]:
     say = saying(SERVER, language)
     if found.has_step:
-        server, job = sorted(found.sides, key=lambda side: not side.layout.is_server)
+        (server,), (job,) = found.doing("serve"), found.doing("train")
         yield say("verdict_apart", server=server.name, job=job.name)
         return
     able = [side for side in found.sides if side.served is not None]

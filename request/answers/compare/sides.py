@@ -23,10 +23,10 @@ from groups.presets import PUBLISHED
 from training.estimate import Estimate
 from training.search.verdict import Verdict, outcome_of, verdict
 
-from ...context import Context
+from ...context import Context, of_server
 from ...inputs import CHOSEN, FIELDS, fields_of
 from ...model import model_name, typed_layout
-from ...named.kept import SERVES, SHOWN, WAYS, kept_context
+from ...named.kept import OWN_WAYS, SERVES, SHOWN, kept_context
 from ...published import is_still
 from ...served import ServedModel, served_of
 from ...trained import Trained, fields_of_preset
@@ -63,17 +63,16 @@ def settings_that_differ(before: Context, after: Context, language: str) -> list
     are equal. Of a server and a training job those that both have."""
     different = []
     jobs = [side.layout.explicit_job for side in (before, after)]
-    serve = [side.layout.is_server for side in (before, after)]
-    names = (*fields_of("job"), *WAYS)
-    if any(serve):
-        names = (*inputs_of(Job), *SERVES) if all(serve) else (*inputs_of(Job),)
+    does, other = (side.layout.made_by.does for side in (before, after))
+    own = {"train": fields_of("job"), "serve": inputs_of(Job)}
+    names = (*own[does], *OWN_WAYS[does]) if does == other else (*inputs_of(Job),)
     for name in names:
         if name == "etp" and jobs[0].etp == jobs[1].etp:
             continue
         values = [setting(name, side, language) for side in (before, after)]
         if values.count("–") == 1:
             values = [setting(name, side, language, in_words=True) for side in (before, after)]
-        if values[0] != values[1] and not (serve[0] != serve[1] and "–" in values):
+        if values[0] != values[1] and not (does != other and "–" in values):
             different.append((name, *values))
     return different  # type: ignore[return-value]
 
@@ -211,15 +210,19 @@ class Compared:
     def sides(self) -> tuple[Side, Side]:
         return self.first, self.second
 
+    def doing(self, what: str) -> list[Side]:
+        """Those that "serve", or "train"."""
+        return [side for side in self.sides if side.layout.made_by.does == what]
+
     @property
     def serves(self) -> bool:
         """Whether one of them is a server, so that their steps cannot be compared."""
-        return any(side.layout.is_server for side in self.sides)
+        return bool(self.doing("serve"))
 
     @property
     def has_step(self) -> bool:
         """Whether one of them is trained."""
-        return not all(side.layout.is_server for side in self.sides)
+        return bool(self.doing("train"))
 
     @property
     def is_same(self) -> bool:
@@ -250,8 +253,9 @@ def compared_with(context: Context, kept: Context) -> Compared:
     """Another layout and the one on screen."""
     before, problems = kept, list[LayoutError]()
     names = names_of_sides(kept, context)
-    if kept.layout.is_server or context.layout.is_server:
-        first, second = _alone(kept, names[0]), _alone(context, names[1])
+    plain = Compared(Side(kept, kept, names[0]), Side(context, context, names[1]), None, [])
+    if plain.serves:
+        first, second = map(_alone, plain.sides)
         problems = [side.problem for side in (first, second) if side.problem]
         return Compared(first, second, None, problems)
     trained = tried(problems, lambda: context.trained)
@@ -273,16 +277,22 @@ def compared_with(context: Context, kept: Context) -> Compared:
     return Compared(first, second, trained, problems)
 
 
-def _alone(context: Context, name: str) -> Side:
+def _alone(plain: Side) -> Side:
     """A side beside a server: what it holds as one itself, or what its step costs."""
-    plain = Side(context, context, name)
     try:
-        if context.layout.is_server:
-            return replace(plain, served=served_of(context))
-        estimate, across = _outcome(context.layout, context.trained)
-        return replace(plain, estimate=estimate, across=across)
+        return _found(plain)
     except LayoutError as error:
         return replace(plain, problem=error)
+
+
+def _holding(plain: Side) -> Side:
+    return replace(plain, served=served_of(plain.context))
+
+
+@of_server(_holding)
+def _found(plain: Side) -> Side:
+    estimate, across = _outcome(plain.layout, plain.context.trained)
+    return replace(plain, estimate=estimate, across=across)
 
 
 def cost_of(layout: Layout, trained: Trained) -> Cost:

@@ -20,7 +20,7 @@ from training.roles import (
     trained_bytes,
 )
 
-from ...context import Context
+from ...context import Context, of_server
 from ...inputs import UNKNOWN
 from ...roles.opened import cast_of_plan
 from ...roles.pages import Cast, layout_of
@@ -92,8 +92,15 @@ def work_of(page: State, is_read: bool) -> Work:
 
 def _work_in(context: Context, is_read: bool) -> Work:
     try:
-        if context.layout.is_server:
-            return served_bytes(served_of(context).memory)
-        return trained_bytes(context.trained.stages(), is_read=is_read)
+        return _bytes_in(context, is_read)
     except LayoutError as error:
         return error
+
+
+def _served_in(context: Context) -> Sequence[RankBytes]:
+    return served_bytes(served_of(context).memory)
+
+
+@of_server(_served_in)
+def _bytes_in(context: Context, is_read: bool) -> Sequence[RankBytes]:
+    return trained_bytes(context.trained.stages(), is_read=is_read)
