@@ -95,6 +95,11 @@ class Store:
         with self._lock:
             return sum(size for key, (_, size) in self._found.items() if key[0] is function)
 
+    def count_of(self, function: object) -> int:
+        """How many results of one function are kept."""
+        with self._lock:
+            return sum(key[0] is function for key in self._found)
+
     def forget(self, function: object) -> None:
         with self._lock:
             for key in [key for key in self._found if key[0] is function]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from groups.frameworks import FRAMEWORKS
 from groups.inputs import number_in
+from groups.layout import EXPERTS_MAIN, MAIN
 from training.pipeline import SCHEDULES
 
 from .inputs import STARTS
@@ -25,6 +27,8 @@ def as_version_2(parts: Mapping[str, str]) -> dict[str, str]:
     the stages do not divide them.
     """
     texts = {"group_type": FIRST_TYPE, **parts}
+    if "more" in texts:
+        texts["more"] = _made(texts["more"], texts.get("framework", ""))
     chunks, counted = texts.pop("chunks", ""), texts.pop("memory_schedule", "")
     view = texts.get("show")
     if view in COUNTING:
@@ -52,6 +56,13 @@ def as_version_2(parts: Mapping[str, str]) -> dict[str, str]:
         if texts.get("global_batch"):
             texts["micro_batches"] = ""
     return texts
+
+
+def _made(more: str, framework: str) -> str:
+    """The groups of a link that its framework makes: version 1 drew Megatron's of any framework."""
+    if framework not in FRAMEWORKS or FRAMEWORKS[framework].speaks_megatron:
+        return more
+    return ",".join(name for name in more.split(",") if name in (*MAIN, *EXPERTS_MAIN))
 
 
 def _has_chunks(schedule: str | None) -> bool:

@@ -36,7 +36,7 @@ def text_box(words: Words) -> Box:
     """The letters of a line of text, in pixels.
 
     >>> text_box(Words(10, 20, "42", 10, "#000", "end"))[1:]
-    (12.6, 10, 20.2)
+    (12.6, 10.0, 20.2)
     """
     wide = advance(words.text, words.bold, words.mono) * words.size
     left = words.x - wide * {"start": 0.0, "middle": 0.5, "end": 1.0}[words.anchor]

@@ -22,6 +22,7 @@ from cli.command import COMMANDS
 from descriptions import CONTROLS, LINKS, PAGE, REFUSALS, TYPES, kind_of
 from descriptions import VIEWS as WORDS
 from groups import LayoutError, fit, rank_groups
+from groups.kept import STORE
 from groups.megatron.parallel_state import process_groups
 from groups.mesh import parse_mesh, require_rank, whole_number
 from groups.tables import parsed
@@ -335,12 +336,12 @@ def test_the_same_request_is_answered_alike_and_another_users_differs():
 def test_answers_are_kept_for_whoever_says_the_very_same_and_of_nothing_that_was_pasted():
     _kept.cache_clear()
     answer(State(tp=2, tour="1")), answer(State(tp=2.0)), answer(State(tp=True))
-    assert (_kept.cache_info().currsize, _kept.cache_info().hits) == (3, 0)
+    assert STORE.count_of(_kept) == 3
     assert answer(State(tp=2, tour="1")) is answer(State(tp=2, tour="1"))
     pasted = {"evidence": "[rank3]: x", "hosts": "node-a", "paste": "--nodes 2", "measures": "1"}
     for name, text in (*pasted.items(), ("order", "x" * LONGEST_KEPT)):
         answer(State(**{name: text}))
-    assert _kept.cache_info().currsize == 3
+    assert STORE.count_of(_kept) == 3
 
 
 def test_the_table_and_the_list_hold_the_groups():

@@ -139,5 +139,5 @@ def usual(model: Model) -> tuple[str, ...]:
     ['core_attn,mlp', 'core_attn,moe_act,layernorm,mla_up_proj']
     """
     cheap = modules_in(model, ("moe_act", "layernorm", "mla_up_proj"))
-    least = cheap if len(cheap) > 1 else frozenset({"mlp"})
+    least = cheap if len(cheap) > 1 else modules_in(model, ("mlp",)) or cheap
     return ("none", "selective", written({"core_attn", *least}), "full")

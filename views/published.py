@@ -103,9 +103,11 @@ def taken_line(state: State) -> str:
     try:
         context = Context.of(state)
         batch = context.trained.batch
+        training = context.trained.request(context.layout).training
     except LayoutError:
         return ""
     counts: dict[str, object] = {name: FIELDS[name].row.counts for name in TAKEN}
+    counts |= {name: value for name, value in vars(training).items() if name in counts}
     counts |= {"schedule": schedule_name(state)}
     counts |= {"micro_batch": batch.micro_batch, "global_batch": batch.global_batch}
     implied_by = {"schedule": "vpp", "global_batch": "micro_batches"}  # fields that say it too
