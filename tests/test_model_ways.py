@@ -86,3 +86,18 @@ def test_a_size_that_the_kinds_say_is_refused_alone():
     with pytest.raises(LayoutError) as refused:
         variant(model, {"heads": 32})
     assert refused.value.code == "kinds-say-sizes"
+
+
+def test_layers_that_the_stages_do_not_divide_are_refused_as_megatron_refuses_them(tmp_path):
+    """GLM-4.5 has 92 layers; a text that says nothing of them has no uneven stages."""
+    file = tmp_path / "launch.sh"
+    file.write_text(
+        "torchrun --nnodes 8 --nproc-per-node 8 pretrain_gpt.py --pipeline-model-parallel-size 8 "
+        "--expert-model-parallel-size 8 --model zai-org/GLM-4.5 --global-batch-size 64"
+    )
+    out, error = io.StringIO(), io.StringIO()
+    assert run(["memory", "--args", str(file)], io.StringIO(), out, error) == 2
+    assert "92" in error.getvalue()
+    text = file.read_text().replace("parallel-size 8 --expert", "parallel-size 4 --expert")
+    file.write_text(text)
+    assert run(["memory", "--args", str(file)], io.StringIO(), out, error) == 0

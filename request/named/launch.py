@@ -60,6 +60,8 @@ def training_fields(text: Parsed) -> dict[str, str]:
         return texts_of(values)
     names = set(fields_of("model", "training", "traffic")) - {"cluster", "capacity"}
     values["model"] = values["model"] or UNKNOWN
+    if text.framework is not None and text.framework.job.startswith("megatron"):
+        values.setdefault("spread", "equal")  # as Megatron deals what is not said otherwise
     return {**{name: "" for name in FIELDS if name in names}, **texts_of(values)}
 
 
