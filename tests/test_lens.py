@@ -16,6 +16,7 @@ from request.context import Context
 from request.link import from_query, state_texts
 from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
+from views.hosts.measures import measures_summary
 from views.memory.view import memory_summary
 
 LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
@@ -82,6 +83,38 @@ def test_what_files_said_counts_as_what_is_pasted_and_other_gpus_do_not():
     assert asked("nodes=2&tp=2&pp=2", digest=digest_of(read_log(LOG)))["lenses"]["hang"] == pasted
     elsewhere = LOG.replace("rank1]", "rank99]").replace("Rank 1]", "Rank 99]")
     assert "hang" not in asked("nodes=2&tp=2&pp=2", evidence=elsewhere)["lenses"]
+
+
+NUMBERS = {0: 10.0, 1: 10.1, 2: 9.9, 3: 10.0, 4: 10.1, 5: 10.0, 6: 14.0}
+"""Of 8 GPUs, the last without one; the seventh is slow."""
+CSV = "rank,ms\n" + "\n".join(f"{rank},{number}" for rank, number in NUMBERS.items())
+
+
+def test_numbers_are_levels_from_the_least_to_the_most_and_none_for_whom_has_none():
+    """A level is an eighth of what lies between 9.9 and 14."""
+    found = asked("nodes=1&tp=2", measures=CSV)["lenses"]["hosts"]
+    assert found["levels"] == "0" * 6 + "7-"
+    assert found["steps"] == 8
+    assert found["numbers"] == ["10", "10.1", "9.9", "10", "10.1", "10", "14", ""]
+    assert found["scale"] == ["9.9", "14"]
+    assert found["notes"] == ["median 10", "grey: 1 GPU without a number"]
+
+
+def test_what_stands_out_is_the_sentence_of_hosts_with_a_way_to_it():
+    query = "nodes=1&tp=8&pp=1"
+    found = asked(query, measures=CSV)["lenses"]["hosts"]
+    context = Context.of(from_query(query).changed({"measures": CSV}))
+    assert found["ways"][0] == [measures_summary(context), {"view": "ranks", "rank": "6"}]
+    assert found["ways"][0][0].startswith("rank 6: 14, ")
+    both = asked("nodes=1&tp=2&pp=1", measures=CSV + "\n7,14")["lenses"]["hosts"]
+    assert both["ways"][1] == ["tp 3", {"view": "ranks", "ranks": "6-7"}]
+    alike = asked(query, measures="\n".join(f"{rank},7" for rank in range(8)))["lenses"]["hosts"]
+    assert (alike["notes"], alike["ways"]) == (["median 7", "No group or stage stands out."], [])
+
+
+def test_without_numbers_or_with_those_of_another_job_no_lens_of_them():
+    for measures in ("", " ", "rank,ms\n99,1", "none"):
+        assert "hosts" not in asked("nodes=1&tp=2", measures=measures)["lenses"]
 
 
 def test_a_layout_that_cannot_be_has_no_costs():
@@ -155,3 +188,31 @@ def test_a_frame_is_as_tall_as_its_content_and_says_which_job_it_shows(open_page
     tall = page.evaluate("document.querySelector('.app').getBoundingClientRect().height")
     assert height - 80 < tall <= height + 24
     assert "64 GPUs" in page.inner_text("#whole")
+
+
+TINTED = """() => [...document.querySelectorAll('.tints .tint')]
+    .map((one) => (one.getAttribute('d').match(/M/g) ?? []).length)"""
+"""How many cells, or runs of them, each path of a lens has."""
+
+
+@pytest.mark.browser
+def test_the_lens_of_numbers_leads_to_the_box_and_colours_what_is_pasted(open_page):
+    csv = CSV + "".join(f"\n{rank},10" for rank in range(8, 16))
+    page = open_page()
+    page.focus(".lenses [data-lens='']")
+    page.keyboard.press("ArrowLeft")  # around to the last
+    expect(page.locator(".lenses [data-lens=hosts]")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.click(".lens-key .leads")
+    expect(page.locator("#field-measures")).to_be_focused()
+    page.fill("#field-measures", csv)
+    page.click("#nav [data-set*='\"groups\"']")
+    page.click(".lenses [data-lens=hosts]")
+    wait_until(page, "() => document.querySelector('.tints .bare')")
+    assert page.evaluate(TINTED) == [14, 0, 0, 0, 0, 0, 0, 1, 1]
+    key = page.locator(".lens-key")
+    expect(key).to_contain_text("median 10")
+    expect(key).to_contain_text(asked("", measures=csv)["lenses"]["hosts"]["ways"][0][0])
+    expect(page.locator(".costs")).to_contain_text("your number 10")
+    key.locator(".leads").first.click()
+    expect(page.locator("#nav .subs [aria-current]")).to_have_text("Ranks")

@@ -1,4 +1,4 @@
-"""Costs of a GPU by stage, from other views, as colours on the picture of the job.
+"""Costs of a GPU by stage, and its measured number, as colours on the picture of the job.
 
 The page asks for them once the picture stands: its card leads to the views that explain them, and
 its lenses colour the mesh by them.
@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
-from descriptions import JOB
+from descriptions import HOSTS_WORDS, JOB, counted
+from diagnosis.slow.outliers import Slow
 from groups import LayoutError
 from groups.budget import within
+from render.scenes.heat import LEVELS
 from request.answers.estimate.words import about
 from request.answers.hang.case import case_on_page, has_chain
 from request.answers.pipeline.timed import about_percent
@@ -22,11 +25,14 @@ from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
+from request.state import is_empty
 from request.trained import GIB
-from request.units import bytes_text
+from request.units import bytes_text, ranges_text
 
 from ..base.html import as_json
 from ..parts.chain import ROLES, chain_of
+from ..parts.measured import measured, outlier_name, outlier_text, range_of
+from ..parts.values import heat_of
 from .film import timeline_of
 
 MOST_IDLE = 0.3
@@ -35,6 +41,12 @@ MOST_IDLE = 0.3
 DIGITS = 3
 """Decimal places of the shares that colour stages."""
 
+WAYS = 3
+"""The most buttons that lead to what stands out."""
+
+MOST_NAMED = 512
+"""The most ranks of a group that a button names; of a larger one it pins the first."""
+
 
 @within()
 def lens(sent: object) -> str:
@@ -42,7 +54,8 @@ def lens(sent: object) -> str:
 
         step      how long a step takes, in words
         lenses    by view {"shares": of its scale, by pipeline stage, "said": by stage, "scale":
-                  [least, most] in words}; of a hang {"ranks": {rank: role}}
+                  [least, most] in words}; of a hang {"ranks": {rank: role}}; of numbers
+                  that were pasted those of ``numbers_lens``
 
     What is refused, or not asked for, is left out.
     """
@@ -132,11 +145,65 @@ def hang_lens(context: Context) -> dict[str, object]:
     return {"ranks": {str(rank): ROLES[chain[rank]] for rank in np.flatnonzero(chain).tolist()}}
 
 
+def numbers_lens(context: Context) -> dict[str, object]:
+    """The number that was measured on each rank, and what stands out.
+
+        levels    of each rank its level, a digit below ``steps``; "-" without a number
+        numbers   of each rank its number in words; "" without one
+        scale     [least, most] in words
+        notes     the median, how many have no number, and that nothing stands out, in words
+        ways      the worst that stands out in a sentence, then names of groups, then of ranks:
+                  [what is said, the fields that lead to it]
+
+    Errors: LayoutError where nothing is pasted, or it is no number for each GPU.
+    """
+    if is_empty(context.state.measures):
+        raise LayoutError("no-measurements", "no number was pasted")
+    layout, language = context.layout, context.language
+    values, outliers = context.once(measured)
+    heat, printed = heat_of(values, layout.gpus_per_node, language), range_of(values)
+    bare = int(np.isnan(values).sum())
+    notes = [JOB["lens_median"][language].format(median=printed["median"])]
+    if bare:
+        notes.append(JOB["lens_bare"][language].format(gpus=counted(bare, "gpu", language)))
+    if not outliers:
+        notes.append(HOSTS_WORDS["none-slow"][language])
+    return {
+        "levels": "".join("-" if level == LEVELS else str(level) for level in heat.level.tolist()),
+        "steps": LEVELS,
+        "numbers": ["" if math.isnan(value) else f"{value:,.6g}" for value in values.tolist()],
+        "scale": [printed["least"], printed["most"]],
+        "notes": notes,
+        "ways": _ways(outliers, language),
+    }
+
+
+def _ways(outliers: Sequence[Slow], language: str) -> list[tuple[str, dict[str, object]]]:
+    rest = sorted(outliers[1:], key=lambda one: len(one.ranks) == 1)[: WAYS - 1]
+    said = [outlier_text(replace(one, names=one.names[:1]), language) for one in outliers[:1]]
+    said += [outlier_name(replace(one, names=one.names[:1]), language) for one in rest]
+    return [
+        (what, _way_to(one.ranks)) for what, one in zip(said, [*outliers[:1], *rest], strict=True)
+    ]
+
+
+def _way_to(ranks: Sequence[int]) -> dict[str, object]:
+    """The fields that lead to one rank, or to the groups that several share.
+
+    >>> _way_to([3]), _way_to([0, 1, 6])
+    ({'view': 'ranks', 'rank': '3'}, {'view': 'ranks', 'ranks': '0-1, 6'})
+    """
+    if not 1 < len(ranks) <= MOST_NAMED:
+        return {"view": "ranks", "rank": str(ranks[0])}
+    return {"view": "ranks", "ranks": ranges_text(ranks, MOST_NAMED).replace("\u2013", "-")}
+
+
 LENSES: dict[str, Callable[[Context], dict[str, object]]] = {
     "memory": memory_lens,
     "traffic": traffic_lens,
     "pipeline": idle_lens,
     "hang": hang_lens,
+    "hosts": numbers_lens,
 }
 """The lenses, by the view that explains them."""
 

@@ -78,8 +78,9 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
     )
 
 
-LENSES = ("", "memory", "traffic", "pipeline", "hang")
-"""What the cells may be coloured by, named by the view that explains it; "": their groups."""
+LENSES = {"": "", "memory": "", "traffic": "", "pipeline": "", "hang": "", "hosts": "measures"}
+"""What the cells may be coloured by, named by the view that explains it; "": their groups. Each
+with the box that it needs to be filled, if one."""
 
 
 def _no_scales(_: PictureSpec) -> tuple[Markup, ...]:
@@ -91,9 +92,14 @@ def _scales(spec: PictureSpec) -> tuple[Markup, ...]:
     """The buttons of the scales, which are of a training step, and a line for the scale."""
     language = spec.language
     names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
+    marks = {name: {"data_box": box} if box else {} for name, box in LENSES.items()}
     buttons = (
         button(
-            label, data_lens=name, tabindex=-1 if name else 0, aria_pressed=str(not name).lower()
+            label,
+            data_lens=name,
+            tabindex=-1 if name else 0,
+            aria_pressed=str(not name).lower(),
+            **marks[name],
         )
         for name, label in names
     )

@@ -57,7 +57,7 @@ function coverOf(view) {
   const { svg } = view;
   const holder = svgNode('g', { 'aria-hidden': 'true' }, 'play');
   const stages = reel.busy.map(() => svgNode('path', {}, 'cover'));
-  const paths = areasOf(view, axes, stages.length);
+  const paths = areasOf(view, stages.length, (rank) => stageOf(axes, rank));
   stages.forEach((path, stage) => path.setAttribute('d', paths[stage]));
   const lines = svgNode('g', {}, 'joins flows');
   const dots = svgNode('g', {}, 'dots');
@@ -70,36 +70,32 @@ function coverOf(view) {
   return { view, axes, holder, stages, dots, lines, boxes, spoken, flows: null };
 }
 
-// The cells of each stage as one path; of a raster, whole runs of a row.
-function areasOf(view, axes, number) {
+// The cells of each stage, or other part that a rank is in, as one path; of a raster, whole runs of
+// a row.
+function areasOf(view, number, partOf) {
   const paths = Array.from({ length: number }, () => []);
   if (isNumbered(view)) {
     for (let rank = 0; rank < mesh.world; rank++) {
       const [x, y] = spot(view, rank);
-      paths[stageOf(axes, rank)].push(`M${x.toFixed(1)} ${y.toFixed(1)}h${view.wide}v${view.tall}h-${view.wide}z`);
+      paths[partOf(rank)].push(`M${x.toFixed(1)} ${y.toFixed(1)}h${view.wide}v${view.tall}h-${view.wide}z`);
     }
   } else {
     rankAt(view, 0, 0); // so that the table of ranks is there
+    const partAt = (at) => (view.rankAt[at] < 0 ? -1 : partOf(view.rankAt[at]));
     for (let row = 0; row < view.rows; row++) {
       for (let column = 0; column < view.columns; ) {
-        const rank = view.rankAt[row * view.columns + column];
-        const stage = rank < 0 ? -1 : stageOf(axes, rank);
+        const part = partAt(row * view.columns + column);
         const from = column;
         do column++;
-        while (column < view.columns && stageAt(view, axes, row, column) === stage);
-        if (stage < 0) continue;
+        while (column < view.columns && partAt(row * view.columns + column) === part);
+        if (part < 0) continue;
         const wide = (column - from) * view.wide;
         const corner = `M${view.left + from * view.wide} ${view.top + row * view.tall}`;
-        paths[stage].push(`${corner}h${wide}v${view.tall}h-${wide}z`);
+        paths[part].push(`${corner}h${wide}v${view.tall}h-${wide}z`);
       }
     }
   }
   return paths.map((parts) => parts.join(''));
-}
-
-function stageAt(view, axes, row, column) {
-  const rank = view.rankAt[row * view.columns + column];
-  return rank < 0 ? -1 : stageOf(axes, rank);
 }
 
 // The boxes of each stage, which pulse layer by layer.

@@ -8,6 +8,7 @@ let lensed = ''; // the view whose numbers the cells have; empty: their groups
 let tints = [];
 let asking = 0;
 
+const isFilled = (box) => Boolean(state[box]?.trim());
 const keyOf = () => element.querySelector('.lens-key');
 
 async function askCosts() {
@@ -28,18 +29,20 @@ function settle() {
   removeTints();
   if (!element.querySelector('.lenses')) return;
   press();
-  element.querySelector('.costs').setAttribute('aria-busy', 'true');
+  const costs = element.querySelector('.costs');
+  costs.setAttribute('aria-busy', 'true');
+  costs.classList.toggle('measured', isFilled('measures')); // a line more is to come
   tellCosts(active());
   settle.timer = setTimeout(askCosts, SETTLED);
 }
 
 // --- The card ---------------------------------------------------------------------------------------
 
-const leading = (view, said) => {
+const leading = (view, said, fields = {}) => {
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'leads';
-  button.dataset.set = JSON.stringify({ view });
+  button.dataset.set = JSON.stringify({ view, ...fields });
   button.textContent = said;
   return button;
 };
@@ -51,6 +54,8 @@ function tellCosts(rank) {
   const { step, lenses } = known ?? {};
   const told = ['memory', 'pipeline', 'traffic'].map((view) => [view, lenses?.[view]?.said[stage]]);
   told.splice(1, 0, ['estimate', step]);
+  const number = lenses?.hosts?.numbers[rank];
+  if (lenses?.hosts) told.push(['hosts', number ? filled(card.lens_number, { number }) : card.lens_no_number]);
   place.replaceChildren(...told.filter(([, said]) => said).map((one) => leading(...one)));
   place.firstChild?.classList.toggle('too-full', Boolean(lenses?.memory?.full[stage]));
 }
@@ -77,22 +82,34 @@ function tint() {
   press();
   if (!lensed) return;
   const lens = known?.lenses[lensed];
-  const view = element.querySelector(`.lenses [data-lens=${lensed}]`).textContent;
-  const open = leading(lensed, filled(card.lens_opens, { view }));
+  const button = element.querySelector(`.lenses [data-lens=${lensed}]`);
+  const { box } = button.dataset;
+  if (box && !isFilled(box)) return keyOf().append(card.lens_paste + ' ', pasting(box));
+  const open = leading(lensed, filled(card.lens_opens, { view: button.textContent }));
   if (!lens) return keyOf().append(card.lens_none + ' ', open);
   for (const one of views.filter(({ svg }) => svg.matches('.job'))) {
     const holder = svgNode('g', { 'aria-hidden': 'true' }, 'play tints');
-    holder.append(...(lens.ranks ? roles(one, lens.ranks) : stagesOf(one, lens)));
+    const draw = lens.ranks ? roles : lens.levels ? levelsOf : stagesOf;
+    holder.append(...draw(one, lens));
     one.svg.classList.add('lensed');
     one.svg.append(holder);
     tints.push(holder);
   }
-  if (lens.scale) keyOf().append(...scaleOf(lens.scale), ' ', open);
-  else keyOf().append(open);
+  const { scale, notes = [], ways = [] } = lens;
+  const leads = ways.map(([what, { view, ...fields }]) => leading(view, what, fields));
+  keyOf().append(...(scale ? scaleOf(scale) : []), ...notes.map((note) => ` · ${note}`));
+  keyOf().append(...[...leads, open].flatMap((lead) => [' ', lead]));
+}
+
+function pasting(box) {
+  const button = leading(lensed, card.lens_pastes);
+  button.dataset.leads = `field-${box}`;
+  return button;
 }
 
 function stagesOf(view, { shares, full }) {
-  const paths = areasOf(view, axesOf(view), shares.length);
+  const axes = axesOf(view);
+  const paths = areasOf(view, shares.length, (rank) => stageOf(axes, rank));
   return shares.map((share, stage) => {
     const path = svgNode('path', { d: paths[stage] }, full?.[stage] ? 'tint over' : 'tint');
     path.style.setProperty('--share', share);
@@ -100,7 +117,17 @@ function stagesOf(view, { shares, full }) {
   });
 }
 
-function roles(view, ranks) {
+// One path for each level that a number may have, the last for GPUs without one.
+function levelsOf(view, { levels, steps }) {
+  const paths = areasOf(view, steps + 1, (rank) => (levels[rank] === '-' ? steps : Number(levels[rank])));
+  return paths.map((d, level) => {
+    const path = svgNode('path', { d }, level === steps ? 'tint bare' : 'tint');
+    path.style.setProperty('--share', level / (steps - 1));
+    return path;
+  });
+}
+
+function roles(view, { ranks }) {
   return Object.entries(ranks).map(([rank, role]) => {
     const [x, y] = spot(view, Number(rank));
     return svgNode('rect', { x, y, width: view.wide, height: view.tall }, 'tint role-' + role);
