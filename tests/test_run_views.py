@@ -343,7 +343,9 @@ def test_the_view_gives_the_order_of_every_case_of_the_facts():
         said = ", ".join(
             f"{level} {was}" + f" → {now}" * (was != now) for level, was, now in levels
         )
-        if f"{said or 0}." not in page or ("Keep the order" in page) != (keys[0] == keys[1]):
+        # Of orders with as many crossings one with fewer hops between racks is better.
+        is_kept = keys[0] == keys[1] and "hops lead to another rack" not in page
+        if f"{said or 0}." not in page or ("Keep the order" in page) != is_kept:
             wrong.append(case["id"])
     assert wrong == []
 
@@ -387,7 +389,7 @@ def test_an_example_has_as_many_machines_as_the_job_or_is_not_offered(nodes):
     page = answer(state).picture
     offers = values(page, "data-set")
     examples = [offer for offer in offers if "hosts" in offer]
-    assert len(examples) == (nodes <= 512)
+    assert len(examples) == (2 if nodes <= 512 else 0)  # the machines, and a better order of them
     for example in examples:
         assert f"{nodes} hosts for {8 * nodes:,} GPUs" in shown("hosts", state, **example)
 
