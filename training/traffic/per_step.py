@@ -326,8 +326,10 @@ def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
     links = times @ leaves / groups
     cards, own_least, own_most, same = [], [], [], 0
     for row, crossing, count in zip(domains, leaves, times):
-        _, which, members = np.unique(row, return_inverse=True, return_counts=True)
-        cards.append(float(np.max(np.bincount(which, crossing) / members)))
+        members = np.bincount(row)
+        inside = members > 0
+        members = members[inside]
+        cards.append(float(np.max(np.bincount(row, crossing)[inside] / members)))
         own_least.append(int(members.min()))
         own_most.append(int(members.max()))
         same += int(count) * int((members * (members - 1)).sum())
