@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -226,7 +226,7 @@ def _placed(demand: Demand, place: Place, ranks: int, cluster: Machine, model: M
     total = ranks * sum(by_stage)
     if pattern in (NEXT, BEFORE):
         ways = [(at if pattern == NEXT else at - 1) % where.size for at in range(len(by_stage))]
-        across = ranks * sum(sent * where.links[way] for sent, way in zip(by_stage, ways))
+        across = ranks * sum(sent * float(where.links[way]) for sent, way in zip(by_stage, ways))
         times = tuple(place.next(way, sent, cluster) for sent, way in zip(by_stage, ways))
     elif pattern == ONCE:
         across = total * outside / factor
@@ -263,8 +263,9 @@ class Reach:
         pairs: share of ordered pairs of members in different domains, over all groups.
         outside, inside: the largest share of the other members in other domains than a
             member, and in its own.
-        links: for each place of a group, the share of groups whose link to the next place leaves.
         near: members of a group in one domain, at most.
+        links: for each place of a group, the share of groups whose link to the next place leaves;
+            float64.
     """
 
     groups: int
@@ -275,8 +276,8 @@ class Reach:
     pairs: float
     outside: float
     inside: float
-    links: tuple[float, ...]
     near: int
+    links: np.ndarray = field(compare=False)
 
     def seconds(self, pattern: str, sent: float, nvlink: float, nic: float) -> float:
         """Seconds at link speed for ``sent`` bytes from each member, in a ring or pairwise.
@@ -302,8 +303,10 @@ def reach(grouping: Grouping, domain: int) -> Reach:
 
     >>> from groups import parse_mesh
     >>> path = reach(Grouping("dp", parse_mesh("tp2-dp4-pp2"), "dp"), domain=4)
-    >>> path.groups, path.size, path.ring, path.card, path.links  # ranks 0 2 | 4 6: two links leave
-    (4, 4, 0.5, 0.5, (0.0, 1.0, 0.0, 1.0))
+    >>> path.groups, path.size, path.ring, path.card  # ranks 0 2 | 4 6: two links leave
+    (4, 4, 0.5, 0.5)
+    >>> path.links.tolist()
+    [0.0, 1.0, 0.0, 1.0]
     """
     return (_kept_reach if grouping.size <= SMALL else _reach)(grouping, domain)
 
@@ -343,6 +346,6 @@ def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:
         pairs=1 - same / (groups * size * others) if size > 1 else 0.0,
         outside=(size - min(own_least)) / others,
         inside=(max(own_most) - 1) / others,
-        links=tuple(links.tolist()),
+        links=links,
         near=max(own_most),
     )
