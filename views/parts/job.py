@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from markupsafe import Markup
 
@@ -90,7 +91,11 @@ def _no_scales(_: PictureSpec) -> tuple[Markup, ...]:
 @of_server(_no_scales)
 def _scales(spec: PictureSpec) -> tuple[Markup, ...]:
     """The buttons of the scales, which are of a training step, and a line for the scale."""
-    language = spec.language
+    return _scales_in(spec.language)
+
+
+@cache
+def _scales_in(language: str) -> tuple[Markup, ...]:
     names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
     marks = {name: {"data_box": box} if box else {} for name, box in LENSES.items()}
     buttons = (
