@@ -137,13 +137,14 @@ def _stands_out(values: Sequence[float]) -> float:
 _TIMES = ("_ms", "_us", "_s", "_seconds", "_sec")
 
 
-def _telling(rows: Sequence[Row], heading: Sequence[str]) -> Iterable[Row]:
+def _telling(read: Iterable[Row], heading: Sequence[str]) -> Iterable[Row]:
     """The rows with the one of several columns of times in which a rank stands out most: what is
     slow in one part waits less in another, so that their sum and the last alone may say nothing."""
     times = [at for at, name in enumerate(heading) if str(name).lower().endswith(_TIMES)]
     others = [at for at, name in enumerate(heading) if str(name).lower() in PLACES]
     if len(times) < 2 or len(times) + len(others) != len(heading):
-        return rows
+        return read
+    rows = list(read)
     try:
         columns = {at: [float(str(cells[at])) for _, _, cells in rows] for at in times}
     except (ValueError, IndexError):
@@ -162,7 +163,7 @@ def _of_csv(text: str, placement: Placement | None) -> Iterable[Measured]:
     rows = ((n, _cells(line, between, n)) for n, line in lines)
     _, heading = next(rows)
     if not {*RANK, *HOST}.isdisjoint(map(str.lower, heading)):
-        told: list[Row] = [(n, heading, cells) for n, cells in rows]
+        told = ((n, heading, cells) for n, cells in rows)
         return _of_table(_telling(told, heading), placement)
     pairs = [(lines[0][0], heading), *rows]
     if any(len(cells) != 2 for _, cells in pairs):

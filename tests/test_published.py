@@ -123,9 +123,14 @@ def test_every_view_of_a_step_shows_what_was_measured(html, language):
 
 
 @every("language", LINES)
-@every("summary", [estimate_summary, memory_summary, search_summary])
+@every("summary", [estimate_summary, search_summary])
 def test_slides_show_what_was_measured(summary, language):
     assert LINES[language] in summary(shown("llama3-405b-1", lang=language))
+
+
+@every("language", LINES)
+def test_a_slide_of_memory_does_not_end_in_seconds(language):
+    assert LINES[language] not in memory_summary(shown("llama3-405b-1", lang=language))
 
 
 @every("language", LINES)
