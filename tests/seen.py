@@ -28,7 +28,8 @@ def seen(state: State) -> Seen:
     """
     context = Context.of(state)
     layout = context.layout
-    return Seen(layout.job, layout.mesh, layout.expert, layout.every, context.visible)
+    parts = (layout.job, layout.mesh, layout.expert, layout.every, context.visible)
+    return Seen(*parts, roles=layout.roles)
 
 
 def above_one(layout: Layout) -> list[tuple[str, int]]:

@@ -72,8 +72,9 @@ def test_card_tells_coordinates_groups_and_peers_in_both_orders(open_page):
             cell(page, "cp", rank).hover()
             expect_card(page, layout, rank)
             expect_lit(page, layout, rank)
+    choose(page, "framework", FRAMEWORKS["megatron"].name)  # Llama 3 makes no dp-cp
     choose(page, "dp_kind", DP_KINDS["dp-cp"]["en"])
-    layout = expect_layout(page, chosen.changed({"dp_kind": "dp-cp"}))
+    layout = expect_layout(page, chosen.changed({"framework": "megatron", "dp_kind": "dp-cp"}))
     cell(page, "dp-cp", 21).hover()
     expect_card(page, layout, 21)
     expect_lit(page, layout, 21)

@@ -207,6 +207,6 @@ def test_files_of_a_hang_that_are_refused_say_why(open_page, status, name):
     refusing = Refusing(page, status, path=re.compile("evidence"))
     page.set_input_files("#hang-files", files_of("a_missing_rank2"))
     command = share_command(Job(nodes=2, tp=2, pp=2), "FOLDER")  # which reads as much as it likes
-    wanted = RUN[f"files_{name}"]["en"].format(command=command)
+    wanted = RUN[f"files_{name}"]["en"].format(command=command).replace("{seconds}", "10")
     expect(page.locator(".files strong")).to_have_text(wanted)
     refusing.end()

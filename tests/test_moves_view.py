@@ -53,7 +53,7 @@ def test_the_answer_says_what_crosses_and_what_each_gpu_needs():
     )
     assert needs_text(found) == (
         "GPU 12 needs 8.03 GB: 2.01 GB it has, 2.01 GB come from its node, 4.02 GB from other "
-        "nodes. 4 GPUs send to it."
+        "nodes. Senders: 4 GPUs."
     )
     still = asked(STATES["nothing moves"])
     assert answer_text(still).endswith(" they have already.")

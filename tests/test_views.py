@@ -31,7 +31,7 @@ from request.inputs import FIELDS
 from request.resolve import from_preset
 from request.state import State, language_of
 from request.words import fix_label, sentence
-from texts.shapes import catalogue
+from texts.shapes import GroupType, catalogue
 from training.collectives import apply
 from views.all import ENDPOINTS
 from views.all import VIEWS as ALL_VIEWS
@@ -270,8 +270,15 @@ def test_texts_beside_the_picture_are_those_of_its_type_and_kinds(language, node
         for kind in kinds:
             assert kind_of(kind).title[language] in picture
             assert kind_of(kind).body[language] in picture
-        for link in group_type.reading:
-            assert f'href="{LINKS[link].url}"' in picture
+        for url in read_in(group_type, language):
+            assert f'href="{url}"' in picture
+
+
+def read_in(group_type: GroupType, language: str) -> list[str]:
+    """The addresses of further reading: in the language of the page, else those of any."""
+    pages = [LINKS[name] for name in group_type.reading]
+    own = [page.url for page in pages if (page.language or "en") == language]
+    return own or [page.url for page in pages if not page.language]
 
 
 @every("world, nodes", [(264, 33), (1024, 128), (131_072, 16_384)])

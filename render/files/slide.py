@@ -117,13 +117,15 @@ def _address(text: str, room: float) -> list[str]:
     for whole in (text, bare):
         if len(whole) <= MOST_ADDRESS and advance(whole) <= room:
             return [whole]
-    lines = [""]
-    for part in re.findall(r".[^&;]*", bare):
+    lines, kept = [""], bare[: MOST_LINES * MOST_ADDRESS]  # more would not fit
+    for part in re.findall(rf".[^&;]{{0,{MOST_ADDRESS}}}", kept):
         if advance(lines[-1] + part) > room and lines[-1]:
             lines.append("")
         lines[-1] += part
     if len(lines) > MOST_LINES:
         lines = [*lines[: MOST_LINES - 1], lines[MOST_LINES - 1] + " …"]
+    elif kept != bare:
+        lines[-1] += " …"
     return [shortened(line, room) for line in lines]
 
 

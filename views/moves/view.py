@@ -38,7 +38,7 @@ from ..base.view import Pictures, View
 from .both import both_html, picture_text
 from .cache import cache_answer, cache_needs
 from .cache_view import cache_html, cache_pictures
-from .costs import hot_text, rules_html, times_chart, times_html, totals_html
+from .costs import rules_html, times_chart, times_html, totals_html
 from .flows import flows_chart, flows_html
 from .hover import transfer_hover_texts
 from .pictures import job_picture, shades_of
@@ -247,7 +247,7 @@ def moves_summary(context: Context) -> str:
         cache = context.once(kv_transfer)
         return joined([cache_answer(cache), cache_needs(cache)], context.language)
     transfer = context.once(weight_transfer)
-    sentences = (answer_text(transfer), needs_text(transfer), hot_text(transfer))
+    sentences = (answer_text(transfer), needs_text(transfer))  # three lines of a slide
     return joined([*filter(None, sentences)], context.language)
 
 
