@@ -34,7 +34,8 @@ def _caches() -> tuple[Any, ...]:
     """Every cached function in the project's modules; all are loaded when the first picture is."""
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in ROOMS]
     found = (value for module in modules for value in vars(module).values())
-    cached = (value for value in found if callable(getattr(value, "cache_clear", None)))
+    made = (value for value in found if not isinstance(value, type))
+    cached = (value for value in made if callable(getattr(value, "cache_clear", None)))
     return tuple(dict.fromkeys(each for each in cached if _holds_answers(each)))
 
 
