@@ -7,7 +7,7 @@ import re
 
 import pytest
 from addresses import follow_link
-from browser import costs_told, requests_during, settle, type_sizes, wait_until
+from browser import costs_told, expect, requests_during, settle, type_sizes, wait_until
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -243,6 +243,10 @@ def test_the_film_plays_by_itself_once_for_who_is_here_for_the_first_time(moving
     page.goto(page.url.split("?")[0])
     wait_until(page, "() => Number(document.querySelector('.film input')?.value) > 5")
     assert page.evaluate("localStorage.getItem('film-seen')") == "1"
+    # One step, not for as long as the page is open.
+    wait_until(page, "() => Number(document.querySelector('.film input')?.value) === 0")
+    expect(page.locator(".film [data-play=play]")).to_have_text("Play a step")
+    expect(page.locator("svg.job.playing")).to_have_count(0)
 
 
 @pytest.mark.browser

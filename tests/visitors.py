@@ -141,6 +141,7 @@ class Visitors:
             else:
                 visitor.page.unroute_all()
                 visitor.page.context.clear_permissions()
+                visitor.page.emulate_media(reduced_motion="reduce")
                 visitor.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
                 WATCHES[visitor.page].forget()
                 self.waiting.append(visitor)

@@ -143,7 +143,9 @@ function playOnce() {
     return; // where nothing may be kept, nobody is known to be here for the first time
   }
   filmBar().querySelector('[data-play=play]').click();
+  unasked = true;
 }
+on('click', '.film [data-play]', () => { unasked = false; });
 document.addEventListener('drawn', () => setTimeout(playOnce, 1500), { once: true });
 
 // --- The moment in the address ------------------------------------------------------------------------

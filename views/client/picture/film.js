@@ -15,6 +15,7 @@ let covers = []; // what it draws on each picture
 let waited = 0; // ms of playing before it was there
 let moment = 0; // in the step, 0 to 1
 let turns = 0; // pictures so far
+let unasked = false; // whether it plays by itself: one step, then the picture is still again
 
 const filmBar = () => element.querySelector('.film');
 const filmStrip = () => element.querySelector('.film-strip');
@@ -293,7 +294,12 @@ const player = playerOf('.film', {
       return filmStrip().dataset.told === card.film_wait;
     }
     begin();
-    goTo((from + (time - waited) / 1000 / SHOWN) % 1);
+    const gone = from + (time - waited) / 1000 / SHOWN;
+    if (unasked && gone >= 1) {
+      rewind();
+      return false;
+    }
+    goTo(gone % 1);
     return true;
   },
   go: () => {},
