@@ -177,6 +177,7 @@ class CommandLine:
     stdin: TextIO
     remarks: list[str] = field(default_factory=list)  # to be said beside the answer
     launch: Parsed | None = None  # what the launch file of --args says, once it is read
+    config: str = ""  # the text of --args where that is the config.json of a model
     base: State | None = None  # what a word of the command says, under the options
     base_job: Job | None = None  # the job of that
     standard: str | None = None  # standard input, once it is read
@@ -246,12 +247,17 @@ class CommandLine:
             return {**{name: getattr(preset, name) for name in own}, **preset.served}, {}
         if self.options.args is not None:
             from formats.launch import parse  # a large room that few commands enter
+            from training.configs.compact import is_config
 
             from .launch import job_from_flags
 
             path, run = self.options.args, self.options.run or ""
             file = "standard input" if path == "-" else path
-            self.launch = parse(self.text(path), run)
+            text = self.text(path)
+            if is_config(text):  # which says the model, and nothing of how it is laid out
+                self.config = text
+                return {}, {}
+            self.launch = parse(text, run)
             values, model, remarks = job_from_flags(self.launch, file, settled)
             self.remarks += remarks
             return values, model

@@ -139,7 +139,7 @@ def _require_model(inputs: CommandLine) -> None:
 
 
 def config_of(inputs: CommandLine, texts: Mapping[str, Any]) -> dict[str, str]:
-    """The model of the config.json that --config, or --model where that is a file, names.
+    """The model of the config.json that --config, --args, or --model where that is a file, names.
 
     Errors: LayoutError for what is not understood of it, CommandError for a file that is none.
     """
@@ -147,6 +147,8 @@ def config_of(inputs: CommandLine, texts: Mapping[str, Any]) -> dict[str, str]:
     model = texts.get("model") or ""
     if not path and model not in (*MODELS, UNKNOWN) and (model == "-" or Path(model).is_file()):
         path = model
+    if not path and inputs.config and not model:
+        return {"model": UNKNOWN, "config": compact(inputs.config)}
     if not path:
         return {}
     return {"model": UNKNOWN, "config": compact(inputs.text(path))}

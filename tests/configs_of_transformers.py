@@ -90,6 +90,9 @@ def changed(config: dict[str, Any], draw: random.Random) -> dict[str, Any]:
         for name in draw.sample(sorted(text), len(text) // 3):
             if name not in kept:
                 text.pop(name)
+    if draw.random() < 0.4:  # what they say is not there
+        names = sorted(name for name in text if name not in IGNORED | {"hidden_size", "vocab_size"})
+        text |= dict.fromkeys(draw.sample(names, min(3, len(names))))
     types = text.get("layer_types")
     if isinstance(types, list) and draw.random() < 0.5:
         draw.shuffle(types)

@@ -41,6 +41,30 @@ def test_every_layer_has_the_parameters_that_transformers_builds(name):
         assert counted["routed"] == spread(expected["routed"])
 
 
+CHANGED = [
+    json.loads(line)
+    for line in Path(__file__).with_name("data").joinpath("models/changed.jsonl").open()
+]
+
+
+@pytest.mark.parametrize("row", CHANGED, ids=[row["id"] for row in CHANGED])
+def test_what_is_null_or_left_out_is_what_transformers_makes_of_it(row):
+    counted, expected = config_facts(read_config(row["config"]))["parameters"], row["expected"]
+    assert counted["all"] == expected["parameters"]
+    if expected["layers"]:
+        assert counted["layers"] == spread(expected["layers"])
+
+
+def test_null_is_not_the_default():
+    """Moonlight and DeepSeek-V2-Lite say q_lora_rank null: their queries are not compressed."""
+    config = {**BY_ID["deepseek_v3-0"]["config"]}
+    sizes = {"all": config_facts(read_config(config))["parameters"]["all"]}
+    for name, other in (("left out", {}), ("null", {"q_lora_rank": None})):
+        start = {key: value for key, value in config.items() if key != "q_lora_rank"}
+        sizes[name] = config_facts(read_config({**start, **other}))["parameters"]["all"]
+    assert sizes["left out"] == sizes["all"] != sizes["null"]
+
+
 KINDS = {
     "qwen3_next-0": ["gated_delta/moe", "attention/moe"],
     "kimi_linear-0": ["kda/mlp", "kda/moe", "mla/moe"],

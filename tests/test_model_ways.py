@@ -35,6 +35,24 @@ def test_the_command_line_takes_a_file(tmp_path, option):
     assert json.loads(out.getvalue())["parameters"] == 79_674_391_296
 
 
+def test_a_config_may_stand_for_the_launch_file(tmp_path):
+    """It says the model, and its longest request; the options say the rest."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(configs()["qwen2-0"] | {"max_position_embeddings": 32768}))
+    for words, name, expected in (
+        (["--nodes", "1", "--tp", "2"], "parameters", None),
+        (["--framework", "vllm", "--nodes", "1", "--tp", "2"], "max_model_len", 32768),
+    ):
+        out, error = io.StringIO(), io.StringIO()
+        words = ["memory", "--args", str(file), *words, "--format", "json"]
+        assert run(words, io.StringIO(), out, error) == 0, error.getvalue()
+        found = json.loads(out.getvalue())[name]
+        assert found == expected if expected else found > 1e9
+    assert (
+        run(["memory", "--args", str(file), "--model", "llama3-8b"], io.StringIO(), out, error) == 0
+    )
+
+
 @pytest.mark.parametrize("name", [one for one in configs() if one.endswith("-0")])
 def test_the_shortest_configuration_is_of_the_same_model(name):
     config = configs()[name]

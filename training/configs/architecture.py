@@ -47,7 +47,7 @@ class Architecture:
             DeltaNet has four of them.
         adapted: whether peft puts adapters on experts and their router.
         tied: whether the output is the embedding's matrix; "either" where the language part may
-            say so too.
+            say so too, "text" where it alone does.
     """
 
     like: str = ""

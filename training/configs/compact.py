@@ -48,7 +48,7 @@ def compact(config: str | Mapping[str, object]) -> str:
     """
     raw = json.loads(config) if isinstance(config, str) else dict(config)
     start = read_config(raw)
-    left = {name: value for name, value in raw.items() if value is not None}
+    left = dict(raw)
     for name, value in [*left.items()]:
         if isinstance(value, dict) and name != "quantization_config":
             for inner in [*value]:

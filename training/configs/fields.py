@@ -1,7 +1,8 @@
 """The fields of a config.json, each read by name, so that what was not read is known.
 
-A name may have older ones (``n_embd`` for ``hidden_size``). A field that is absent or null has the
-value of its architecture's row in defaults.toml, and is noted as taken from there.
+A name may have older ones (``n_embd`` for ``hidden_size``). A field that is absent has the value of
+its architecture's row in defaults.toml, and is noted as taken from there. One that is null has
+none, whatever the default: DeepSeek's ``q_lora_rank: null`` is a model without compressed queries.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ class Fields:
             raise refusal("config-says-two", first, field=first, **facts)
         if found:
             return next(iter(found.values()))
+        if any(other in self.raw for other in names):
+            return None
         for other in names:
             if other in self.defaults:
-                if not any(known in self.raw for known in names):
-                    self.assumed[other] = self.defaults[other]
+                self.assumed[other] = self.defaults[other]
                 return self.defaults[other]
         return None
 

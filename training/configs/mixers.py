@@ -102,10 +102,19 @@ def _dsa(fields: Fields, row: Architecture) -> MLA:
     return replace(own, indexer=indexer)
 
 
+RATES = {
+    "compressed_sparse_attention": ("compress_rate_csa", 4),
+    "heavily_compressed_attention": ("compress_rate_hca", 128),
+}
+"""The older fields of DeepSeek-V4's tokens to a key, and how many they are without any field."""
+
+
 def _compressed(rate: str) -> Builder:
     def build(fields: Fields, row: Architecture) -> Compressed:
-        rates = fields.part("compress_rates")
-        indexer = None
+        tokens = fields.size(*RATES[rate]) if rate else 0
+        rates, indexer = fields.part("compress_rates"), None
+        if rates and rate and rates.has(rate):
+            tokens = rates.positive(rate)
         if rate == "compressed_sparse_attention":
             heads, dim = fields.positive("index_n_heads"), fields.positive("index_head_dim")
             indexer = Indexer(heads, dim, fields.size("index_topk", 0))
@@ -116,7 +125,7 @@ def _compressed(rate: str) -> Builder:
             groups=fields.positive("o_groups"),
             o_rank=fields.positive("o_lora_rank"),
             window=fields.positive("sliding_window"),
-            rate=rates.positive(rate) if rates and rate else 0,
+            rate=tokens,
             indexer=indexer,
         )
 

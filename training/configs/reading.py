@@ -116,7 +116,7 @@ def _composite(raw: Mapping[str, object], kind: str, row: Architecture) -> ReadC
     if row.tied == "either":
         own_tied = fields.flag("tie_word_embeddings")
         inner["tie_word_embeddings"] = own_tied or inner.get("tie_word_embeddings") is True
-    else:
+    elif row.tied != "text":
         inner["tie_word_embeddings"] = says(fields, row.tied)
     fields.value("tie_word_embeddings")
     read = _language({**inner, "model_type": own}, own, ARCHITECTURES[own], is_nested=True)

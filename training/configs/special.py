@@ -105,10 +105,9 @@ def _deepseek_v4(fields: Fields, row: Architecture) -> Built:
     """Several residual streams, mixed by a projection in front of attention and of experts."""
     hidden, count = hidden_of(fields), stacks.layer_count(fields)
     streams = fields.positive("hc_mult")
-    types = stacks.listed(fields, "layer_types", count)
-    if types is None:
-        raise refusal("config-lacks", "layer_types", field="layer_types")
-    fields.items("mlp_layer_types")
+    types = stacks.mixer_types(fields, row.types, count)
+    for name in ("mlp_layer_types", "compress_ratios", "num_hash_layers"):
+        fields.value(name)
     mixes = (2 + streams) * streams
     mixing = (
         *vector("hc.base", "others", mixes),

@@ -93,12 +93,38 @@ def _period(fields: Fields, layers: int) -> list[str]:
 
 
 def _kimi(fields: Fields, layers: int) -> list[str]:
+    """Lists of layers, counted from 1; without them every fourth but the first attends to all."""
     part = fields.part("linear_attn_config")
-    if part is None:
-        raise refusal("config-lacks", "layer_types", field="layer_types")
-    linear = part.items("kda_layers") or []
-    part.items("full_attn_layers")
+    linear, full = (part and part.items(name) for name in ("kda_layers", "full_attn_layers"))
+    if linear is None or full is None:
+        return [FULL if layer and layer % 4 == 0 else LINEAR for layer in range(layers)]
+    if sorted([*linear, *full], key=str) != sorted(range(1, layers + 1), key=str):
+        facts = {"field": "kda_layers", "count": len(linear) + len(full), "layers": layers}
+        raise refusal("config-list-of-layers", "linear_attn_config", **facts)
     return [LINEAR if layer + 1 in linear else FULL for layer in range(layers)]
+
+
+COMPRESSED = {
+    0: SLIDING,
+    4: "compressed_sparse_attention",
+    128: "heavily_compressed_attention",
+}
+"""DeepSeek-V4's layers by the tokens that one key stands for, as its published configurations say
+them (``compress_ratios``)."""
+
+
+def _compressed(fields: Fields, layers: int) -> list[str]:
+    ratios = fields.items("compress_ratios")
+    if ratios is None:
+        heavy, sparse = COMPRESSED[128], COMPRESSED[4]
+        return [sparse if layer > 1 and layer % 2 else heavy for layer in range(layers)]
+    for ratio in ratios[:layers]:
+        if ratio not in COMPRESSED:
+            raise refusal("config-value", "compress_ratios", field="compress_ratios", value=ratio)
+    if len(ratios) < layers:
+        facts = {"field": "compress_ratios", "count": len(ratios), "layers": layers}
+        raise refusal("config-list-of-layers", "compress_ratios", **facts)
+    return [COMPRESSED[ratio] for ratio in ratios[:layers]]  # type: ignore[index]
 
 
 def _nope(fields: Fields, layers: int) -> list[str]:
@@ -113,6 +139,11 @@ def _nope(fields: Fields, layers: int) -> list[str]:
 def _indices(fields: Fields, layers: int) -> list[str]:
     held = fields.items("attn_layer_indices") or fields.items("full_attn_idxs") or []
     return [FULL if layer in held else LINEAR for layer in range(layers)]
+
+
+def _indices_or_all(fields: Fields, layers: int) -> list[str]:
+    held = fields.items("full_attn_idxs")
+    return [FULL] * layers if held is None else _indices(fields, layers)
 
 
 def _lightning(fields: Fields, layers: int) -> list[str]:
@@ -142,8 +173,10 @@ _RULES = {
     "delta": _delta,
     "period": _period,
     "kimi": _kimi,
+    "compressed": _compressed,
     "nope": _nope,
     "indices": _indices,
+    "indices_or_all": _indices_or_all,
     "lightning": _lightning,
     "state": _state,
     "hybrid": _hybrid,
