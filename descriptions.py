@@ -43,7 +43,7 @@ from texts.shapes import (
     words,
     words_of_all,
 )
-from texts.slow import SLOW_DOING, SLOW_NOTES, slow_note, slow_sentence
+from texts.slow import SLOW_DOING, SLOW_NOTES, SLOW_STEPS, slow_note, slow_sentence
 from texts.types import KINDS, LINKS, TYPES, kind_of
 
 CONTROLS: Mapping[str, Control] = words_of_all("CONTROLS", Control)

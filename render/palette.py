@@ -76,11 +76,12 @@ STEPS = 6
 """Steps of a scale above zero."""
 
 SCALE_ENDS = {
-    "light": {"lost": "#5b93f5", "caused": "#f0901f"},
-    "dark": {"lost": "#2f66d0", "caused": "#ad560b"},
+    "light": {"lost": "#fab700", "caused": "#00b2ad"},
+    "dark": {"lost": "#996600", "caused": "#006b99"},
 }
-"""The colours for most time lost to others, and most time that others lose: blue and orange, which
-every colour vision distinguishes, and on which one ink is readable."""
+"""The colours for most time lost to others, and most time that others lose: that of waiting, and
+that of the one scale of other pictures; every colour vision distinguishes them, and one ink is
+readable on both."""
 
 ROLE_CELLS: dict[str, tuple[str, ...]] = {
     "light": ("#e8edf4", "#d5dde8", "#f3f5f9", "#c5d0de", "#dfe5ee"),
@@ -105,12 +106,12 @@ _ENDS = {"light": ("#dcefed", "#006a65"), "dark": ("#12302f", "#5fd3c6")}
 HEAT_SHADES = (*(f"heat{step}" for step in range(HEAT)), "over")
 """The names of its colours, and of that for what is above the whole."""
 
-CHAIN_SHADES = ("free", "culprit", "suspect", "first", "hop1", "hop2", "later", "end")
+CHAIN_SHADES = ("free", "culprit", "suspect", "first", "hop1", "hop2", "later", "end", "far")
 """The names of the colours of ranks in a hang, the most to blame after those that are free."""
 
 _CHAINS = {
-    "light": "#e5e7eb #8d1c44 #c2410c #f59e0b #fbbf24 #fcd34d #fde68a #fef3c7",
-    "dark": "#1e293b #ff8fa3 #f97316 #d98a1f #b97412 #95600f #70490d #4a330f",
+    "light": "#e5e7eb #8d1c44 #c2410c #f59e0b #fbbf24 #fcd34d #fde68a #fdeeb0 #fef9e3",
+    "dark": "#1e293b #ff8fa3 #f97316 #d98a1f #b97412 #95600f #70490d #4f3710 #33250f",
 }
 
 
@@ -246,7 +247,7 @@ def scale_of(name: str, theme: str) -> tuple[str, ...]:
     """The colours of a scale, the first for zero, which is a plain cell's.
 
     >>> scale_of("lost", "light")[::STEPS], scale_of("lost", "page")[1]
-    (('#eef2f7', '#5b93f5'), 'var(--lost-1)')
+    (('#eef2f7', '#fab700'), 'var(--lost-1)')
     """
     if theme == "page":
         return (PLAIN_CELL[theme], *(f"var(--{name}-{step})" for step in range(1, STEPS + 1)))

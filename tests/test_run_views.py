@@ -16,10 +16,12 @@ from markup import select, text_of, values, written
 from test_logs import old_job
 
 from descriptions import REFUSALS, RUN
+from diagnosis.hang.case import case_of
 from diagnosis.hang.model import Diagnosis, Hop, Log, ProcessGroup, Wait
 from formats.errors import refusal
 from formats.logs import read_log
 from groups import LayoutError
+from request.answers.hang.example import watchdog_example
 from request.answers.hang.files import digest_of, log_of
 from request.context import Context
 from request.digests import LONGEST
@@ -32,7 +34,7 @@ from views.hang.view import hang_pictures
 from views.hosts.measures import SHOWN, measures_pictures
 from views.hosts.view import example_of
 from views.page import answer
-from views.parts.chain import CULPRIT, END, FIRST, chain_of
+from views.parts.chain import CULPRIT, END, FIRST, chain_of, heat_of_chain
 from views.parts.values import heat_of
 
 DATA = Path(__file__).parent / "data"
@@ -448,3 +450,48 @@ def test_without_measurements_there_is_no_picture_of_them():
 def test_measurements_that_are_none_are_refused():
     assert "99" in shown("hosts", measures="rank,ms\n99,1")
     assert shown("hosts", measures="0,1", worse="sideways")
+
+
+# -- who waits for whom ---------------------------------------------------------------------------
+
+
+def waiting(**sizes: int) -> list[tuple[str, set[int]]]:
+    """Of the example of a hang: what a cell of the picture says, and the GPUs that say it."""
+    layout = resolve(State(**sizes))
+    case = case_of(read_log(watchdog_example(layout)), layout)
+    heat = heat_of_chain(case.log, layout, case.every, "en")
+    kinds = dict.fromkeys(heat.amounts)
+    marks = np.array(heat.amounts)
+    return [(kind, {*np.flatnonzero(marks == kind).tolist()}) for kind in kinds]
+
+
+def test_a_cell_of_the_picture_of_a_hang_says_in_which_groups_its_gpu_waits():
+    """64 GPUs, tp 2, cp 2, pp 4: who waits is told by walking over groups made with numpy alone."""
+    grid = np.arange(64).reshape(4, 4, 2, 2)  # pp, dp, cp, tp
+    [pp] = [{*grid[:, 0, 1, :].flat}]
+    dp_cp = {*grid.flat} - pp
+    found = dict(waiting(nodes=8, tp=2, pp=4, cp=2))
+    assert found == {"✕": {3}, "0": {2}, "pp": pp - {2, 3}, "dp-cp": dp_cp}
+
+
+def test_the_legend_of_a_hang_says_who_waits_for_whom_in_both_languages():
+    page = shown("hang", nodes=8, tp=2, pp=4)
+    assert "0 waits for GPU 3 in its tp group: GPU 2" in page
+    assert "pp waits for GPUs 2–3 in 2 pp groups: 6 GPUs (18–19, 34–35, 50–51)" in page
+    chinese = shown("hang", language="zh", nodes=8, tp=2, pp=4)
+    assert "0 在其 tp 组中等待 GPU 3" in chinese
+    assert "pp 在 2 个 pp 组中等待 GPU 2–3" in chinese
+
+
+@pytest.mark.parametrize("nodes", [1024, 16_384, 131_072])
+def test_a_hang_has_an_example_at_every_size(nodes):
+    page = shown("hang", nodes=nodes, tp=8, pp=16)
+    assert "never entered operation 7 of its tp group" in page
+
+
+def test_groups_of_a_hang_lead_with_their_names_here_and_bare_numbers_say_what_they_are():
+    digest = json.loads(evidence(sent(dumps_of(DUMPS[0], ".json"))))["digest"]
+    world = len(log_of(digest).dumped)
+    page = answer(State(view="hang", digest=digest, nodes=1, gpus_per_node=world, tp=2)).picture
+    rows = [[text_of(one) for one in select(row, "th, td")] for row in select(page, "tbody tr")]
+    assert rows == [["world 0", "0, 1, 2, 3", "0:default_pg", "yes"]]

@@ -20,9 +20,11 @@ from render.palette import SCALE_ENDS, rgb, scale_of
 from render.scenes.job import job_picture
 from render.scenes.lost import LostPicture, Scale, amounts_of
 from render.scenes.together import TogetherCall, TogetherChart
-from request.answers.slow.api import slow_steps
+from request.answers.slow.api import slow_document, slow_steps
 from request.answers.slow.files import digest_of, example, example_run, slow_of
 from request.answers.slow.parts import StepPart, measured_parts, most_apart
+from request.answers.slow.seen import SeenSlow
+from request.resolve import resolve
 from request.state import State
 from views.evidence import evidence
 from views.page import answer
@@ -229,3 +231,23 @@ def test_files_come_back_as_a_digest_and_what_is_too_much_names_the_command():
     head["files"] = [["bomb.gz", len(bomb)]]
     refused = json.loads(evidence(json.dumps(head).encode() + b"\n" + bomb))["refused"]
     assert "python -m groups trace FOLDER" in refused
+
+
+# -- what to do next, and what is no comparison ---------------------------------------------------
+
+
+def test_a_slow_step_ends_with_what_to_do_next_as_commands():
+    page = answer(State(view="slow", traces_digest=example())).picture
+    commands = [text_of(one) for one in select(page, ".next-steps pre")]
+    assert len(commands) == len(set(commands)) >= 3
+    assert any("py-spy record" in one and "RANK=3 " in one for one in commands)
+    assert any("-d CLOCK,PERFORMANCE" in one for one in commands)
+    document = slow_document(SeenSlow(example_run(), resolve(State()), None))
+    assert [step["command"] for step in document["next"]] == commands
+
+
+def test_a_run_of_which_only_the_cpu_was_recorded_has_no_estimate_beside_it():
+    """The example slept instead of computing Llama 3 8B: nothing of it can be compared."""
+    page = text_of(answer(State(view="slow", traces_digest=example())).picture)
+    assert "Llama" not in page.partition("The step as it ran")[2]
+    assert "no estimate of GPUs stands beside it" in page

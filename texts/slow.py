@@ -9,6 +9,7 @@ from .sentences import close_up
 from .shapes import words
 
 SLOW, SLOW_CAUSES = words("slow", "SLOW"), words("slow", "SLOW_CAUSES")
+SLOW_STEPS = words("slow", "SLOW_STEPS")
 SLOW_DOING, SLOW_NOTES = words("slow", "SLOW_DOING"), words("slow", "SLOW_NOTES")
 SLOW_WORDS = words("slow", "SLOW_WORDS")
 
@@ -30,7 +31,7 @@ def slow_sentence(code: str, facts: Mapping[str, Any], language: str) -> str:
         fact_texts["cause"] = SLOW_CAUSES[facts["cause"]][language]
     if "doing" in facts:
         fact_texts["doing"] = SLOW_DOING[facts["doing"]][language]
-    return close_up(SLOW[code][language].format(**fact_texts))
+    return close_up({**SLOW, **SLOW_STEPS}[code][language].format(**fact_texts))
 
 
 def slow_note(code: str, language: str) -> str:

@@ -10,8 +10,6 @@ from dataclasses import astuple
 from functools import partial
 from pathlib import PurePath
 
-import numpy as np
-
 from groups.group_names import WORLD
 from groups.grouping import Grouping
 from groups.notes import Note
@@ -19,12 +17,10 @@ from groups.placement import Placement
 
 from .matching import grouping_of
 from .model import Log, Wait
+from .spread import waves_of
 from .standing import common_op
 
 MOST_SENTENCES = 3
-
-CONNECTING = ("tp", "pp", "dp-cp", "cp", "ep")
-"""Kinds of groups over which a wait spreads."""
 
 
 def account_of(
@@ -191,26 +187,6 @@ def _spread(log: Log, ranks: Iterable[int], groupings: Mapping[str, Grouping]) -
     pipelines = 0
     if pipeline is not None and pipeline.size > 1:
         pipelines = len({pipeline.index_of(rank) for rank in ranks} - {None})
-    total = len(connected(reached, groupings))
+    total = len(reached) + sum(len(wave.ranks) for wave in waves_of(reached, groupings))
     code = {0: "spreads-flat", 1: "spreads-one"}.get(pipelines, "spreads")
     return Note(code, {"pipelines": pipelines, "count": total, "world": world})
-
-
-def connected(ranks: Iterable[int], groupings: Mapping[str, Grouping]) -> set[int]:
-    """Ranks that wait in the end: those that share a tp, cp, pp, dp or ep group with a waiting one.
-
-    >>> from groups.megatron import groupings
-    >>> len(connected([5], groupings(16, tp=2, pp=2)))
-    16
-    """
-    kinds = [groupings[kind].index() for kind in CONNECTING if kind in groupings]
-    waiting = np.zeros(len(kinds[0]), dtype=bool)
-    waiting[[*ranks]] = True
-    count = 0
-    while count < (count := int(waiting.sum())):
-        for index in kinds:
-            waits = np.zeros(index.max() + 2, dtype=bool)
-            waits[index[waiting]] = True
-            waits[-1] = False  # of ranks that are in none
-            waiting |= waits[index]
-    return {*np.flatnonzero(waiting).tolist()}

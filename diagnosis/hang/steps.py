@@ -21,25 +21,20 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from groups.frameworks import OWN
 from groups.layout import Job
 from groups.notes import Note
 from groups.program import PROGRAM
 
+from ..next_step import STACKS, NextStep, at
 from ..values import Document
 from .account import place_of
 from .case import Case
 
 MOST_RANKS = 4
 """The most GPUs whose processes are looked at, and the most hosts."""
-
-_STACKS = (
-    "for p in $(grep -lzxs RANK={rank} /proc/[0-9]*/environ | cut -d/ -f3); "
-    "do py-spy dump --native --pid $p; done"
-)
-"""By the variable that every launcher of PyTorch sets; py-spy 0.4 (benfred/py-spy)."""
 
 _HOST = "nvidia-smi{device}; dmesg -T | grep -iE 'NVRM|Xid|nvlink|mlx5|oom' | tail -n 40"
 
@@ -52,14 +47,6 @@ export TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_TRACE_BUFFER_SIZE=20000
 export TORCH_FR_DUMP_TEMP_FILE="$PWD/{FOLDER}/nccl_trace_rank_"
 export TORCH_NCCL_DEBUG_INFO_TEMP_FILE="$TORCH_FR_DUMP_TEMP_FILE\""""
 """NCCL's names are those before PyTorch 2.9 (torch/csrc/distributed/c10d/FlightRecorder.hpp)."""
-
-
-@dataclass(frozen=True)
-class NextStep:
-    """One thing to do: the sentence's facts, and the command."""
-
-    note: Note
-    command: str
 
 
 def next_steps(case: Case) -> tuple[NextStep, ...]:
@@ -102,16 +89,12 @@ def _looks(case: Case) -> Iterator[NextStep]:
     for rank in named[:MOST_RANKS]:
         place = places[rank]
         note = Note("step-stacks", {"rank": rank, **place})
-        yield NextStep(note, _at(place["host"], _STACKS.format(rank=rank)))
+        yield NextStep(note, at(place["host"], STACKS.format(rank=rank, verb="dump --native")))
     for (host, node), inside in [*machines.items()][:MOST_RANKS]:
         device = places[inside[0]]["device"] if len(inside) == 1 else None
         facts = {"ranks": tuple(inside), "host": host, "node": node, "device": device}
         script = _HOST.format(device="" if device is None else f" -i {device}")
-        yield NextStep(Note("step-host", facts), _at(host, script))
-
-
-def _at(host: object, script: str) -> str:
-    return script if host is None else shlex.join(["ssh", "--", str(host), script])
+        yield NextStep(Note("step-host", facts), at(host, script))
 
 
 def _recording(case: Case) -> Iterator[NextStep]:

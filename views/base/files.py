@@ -10,7 +10,7 @@ from descriptions import RUN, Text
 from request.state import State
 
 from . import form
-from .html import button, tag, together
+from .html import button, tag
 
 STATUS_WORDS = ("reading", "large", "slow", "failed", "busy")
 
@@ -43,5 +43,5 @@ def ways_in(
         tag("strong", role="status"),
     )
     marks = {"data_about": view, "data_kept": kept, "data_box": box, "data_said": status_texts}
-    text_box = form.fields(form.area(box, state, rows=3))
-    return together(text_box, tag("p", *files, class_="files", **marks))
+    text_box = form.fields(form.area(box, state, rows=2))
+    return tag("div", text_box, tag("p", *files, class_="files", **marks), class_="ways-in")

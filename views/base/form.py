@@ -96,10 +96,12 @@ def copyable(text: str, language: str, words: str = "copy_text") -> Markup:
     return together(copies, tag("pre", text, tabindex=0))
 
 
-def example(language: str, changes: Mapping[str, object], *shown: object) -> Markup:
-    """The content of a view without input: an example in grey, which a button loads. Keyboard and
-    screen readers skip its content."""
-    use = setter(changes, PAGE["example_use"][language])
+def example(
+    language: str, changes: Mapping[str, object], *shown: object, also: Markup | str = ""
+) -> Markup:
+    """The content of a view without input: an example in grey, which a button loads; also: further
+    buttons beside it. Keyboard and screen readers skip its content."""
+    use = together(setter(changes, PAGE["example_use"][language]), " ", also)
     grey = tag("div", *shown, class_="grey", inert=True)
     return tag("section", tag("p", PAGE["example"][language], " ", use), grey, class_="example")
 

@@ -8,15 +8,16 @@ from render.palette import SHADE_INKS, SHADES
 from render.scenes.heat import Heat
 from render.svg.heat import heat_svg
 
-from .html import tag, together
+from .html import tag
 
 
 def painted(heat: Heat, label: str) -> Markup:
-    """The heat map, where each GPU links to its groups, above the legend of its colours."""
+    """The heat map, where each GPU links to its groups, beside the legend of its colours."""
     shades, inks = SHADES["page"], SHADE_INKS["page"]
     items = (
         tag("li", words, style=f"background:{shades[shade]};color:{inks[shade]}")
         for shade, words in heat.legend
     )
     picture = Markup(heat_svg(heat, label))
-    return together(tag("div", picture, class_="chain"), tag("ul", *items, class_="parts"))
+    keys = tag("ul", *items, class_="parts")
+    return tag("div", tag("div", picture, class_="chain"), keys, class_="mapped")

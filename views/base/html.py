@@ -211,6 +211,11 @@ def fold(title: object, *body: object, kind: str = "own", is_open: bool = False)
     return tag("details", tag("summary", title), *body, class_=kind or None, open=is_open)
 
 
+def steps_list(title: object, items: Sequence[object]) -> Markup | str:
+    """The next things to do, one below the other; nothing without any."""
+    return fold(title, tag("ol", *items, class_="next-steps"), is_open=True) if items else ""
+
+
 def dotted(*parts: object) -> Markup:
     """Parts separated by dots, with no line break beside a dot."""
     dot = tag("span", "· ", class_="dot")

@@ -31,6 +31,7 @@ from ..base.html import (
     heads_of,
     numbered,
     rest_text,
+    steps_list,
     table,
     tag,
     together,
@@ -68,8 +69,7 @@ def _example(context: Context) -> Markup | str:
         picture = painted(_chain(case, language), RUN["chain_label"][language])
         parts += [tag("h3", RUN["chain_title"][language]), picture]
     stacks = form.setter({"evidence": stacks_example(layout)}, RUN["example_stacks"][language])
-    shown = form.example(language, {"evidence": evidence}, *parts)
-    return together(tag("p", stacks, class_="fixes"), shown)
+    return form.example(language, {"evidence": evidence}, *parts, also=stacks)
 
 
 def hang_pictures(context: Context) -> list[tuple[str, Heat]]:
@@ -192,8 +192,7 @@ def _next(case: Case, language: str) -> Markup | str:
             form.copyable(step.command, language))
         for step in next_steps(case)
     ]  # fmt: skip
-    title = HANG_STEPS["title"][language]
-    return fold(title, tag("ol", *steps, class_="next-steps"), is_open=True) if steps else ""
+    return steps_list(HANG_STEPS["title"][language], steps)
 
 
 def _groups(case: Case, language: str) -> Markup | str:
@@ -205,17 +204,26 @@ def _groups(case: Case, language: str) -> Markup | str:
     rows = sorted(once.values(), key=lambda row: [*fits].index(row.agrees))
     body = (
         (
-            tag("code", row.claim.key[:80]),
             together(chips(row.names) or "–", "" if row.index is None else f" {row.index}"),
             cell(ranks_text(row.claim.members or row.members), class_="ranks"),
+            tag("code", _printed(row.claim.key)),
             RUN[fits[row.agrees]][language],
         )
         for row in rows[:ROWS]
     )
-    heads = heads_of(RUN, "printed here gpus fits", language)
+    heads = heads_of(RUN, "here gpus printed fits", language)
     title = numbered(RUN["log_groups_title"][language], len(rows), language)
     more = rest_text(len(rows) - ROWS, language)
     return fold(title, table(heads, body, "case-groups"), more, is_open=True)
+
+
+def _printed(key: str) -> str:
+    """The name of a group in the evidence; a bare number is one of torch's process groups.
+
+    >>> _printed("2"), _printed("TENSOR_MODEL_PARALLEL_GROUP")
+    ('PG 2', 'TENSOR_MODEL_PARALLEL_GROUP')
+    """
+    return f"PG {key}" if key.isdecimal() else key[:80]
 
 
 def _untold(log: Log, language: str) -> Markup | str:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from groups import LayoutError
 from request.answers.estimate.words import KINDS, part_name, seconds_about
-from request.answers.slow.parts import StepPart, _is_gpu, most_apart, parts_of
+from request.answers.slow.parts import StepPart, is_gpu, most_apart, parts_of
 from request.answers.slow.seen import SeenSlow
 from request.context import Context, of_server
 from request.trained import trained_of
@@ -31,7 +31,10 @@ def _no_step(_: SeenSlow) -> tuple[Estimate | None, Markup]:
 
 @of_server(_no_step)
 def _estimated(seen: SeenSlow, context: Context) -> tuple[Estimate | None, Markup]:
-    """The estimate of a step, or why there is none."""
+    """The estimate of a step, or why there is none; of a run without kernels there is none: it did
+    not compute the model on the page's GPUs."""
+    if not is_gpu(seen.slow):
+        return _no_step(seen)
     try:
         return estimate_of_seen(seen, context), Markup()
     except LayoutError as error:
@@ -48,7 +51,7 @@ def parts_html(seen: SeenSlow, context: Context) -> Markup:
         refused,
         _summary(seen, parts, estimate, context),
         _table(parts, language),
-        "" if _is_gpu(seen.slow) else fine(say("parts_cpu")),
+        "" if is_gpu(seen.slow) else fine(say("parts_cpu")),
     )
 
 

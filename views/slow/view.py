@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from descriptions import PAGE, RUN, counted, joined, slow_note, slow_sentence
+from descriptions import PAGE, RUN, SLOW_STEPS, VIEWS, counted, joined, slow_note, slow_sentence
 from groups import LayoutError
 from groups.layout import framework_name
 from request.answers.running import compared
@@ -18,7 +18,7 @@ from request.units import ranges_text
 
 from ..base import form
 from ..base.files import ways_in
-from ..base.html import fine, fold, heading, numbered, tag, together
+from ..base.html import fine, fold, heading, numbered, steps_list, tag, together
 from ..base.problems import problem_html
 from ..base.view import Pictures, View
 from ..parts.differences import differences_html
@@ -47,8 +47,8 @@ def _ways_in(context: Context) -> Markup:
     """The box, the files, and the command that reads large traces where they are."""
     language = context.language
     ways = ways_in("slow", context.state, "traces", "traces_digest", COMMAND, SLOW_VIEW)
-    command = tag("div", say_of(language)("summary_how"), " ", form.copyable(COMMAND, language))
-    return together(ways, tag("div", command, class_="summary-how"))
+    command = form.copyable(COMMAND, language)
+    return together(ways, fold(say_of(language)("summary_how"), command))
 
 
 def _example(context: Context) -> Markup:
@@ -75,6 +75,7 @@ def _answer(seen: SeenSlow, context: Context) -> Markup:
         return together(*parts, _untold(seen, language))
     return together(
         *parts,
+        _next(seen, language),
         _timeline(seen, context),
         chain_html(seen, language),
         last_html(seen, language),
@@ -98,6 +99,19 @@ def _verdict(seen: SeenSlow, language: str) -> Markup:
         fixes.append(form.setter(change, RUN["show_groups_of"][language]))
     paragraph = tag("p", account_text(seen, language))
     return tag("div", paragraph, tag("p", *fixes, class_="fixes"), class_="verdict", role="status")
+
+
+def _next(seen: SeenSlow, language: str) -> Markup | str:
+    """The next things to do, each a sentence, and a command or the view where it is done."""
+    views = {"step-stage": "pipeline", "step-nobody": "search"}
+    items = []
+    for step in seen.next_steps:
+        sentence = slow_sentence(step.note.code, step.note.facts, language)
+        copy = form.copyable(step.command, language) if step.command else ""
+        view = views.get(step.note.code)
+        leads = form.setter({"view": view}, VIEWS[view][language]) if view else ""
+        items.append(tag("li", sentence, " ", leads, copy))
+    return steps_list(SLOW_STEPS["title"][language], items)
 
 
 def _files(seen: SeenSlow, language: str) -> Markup:

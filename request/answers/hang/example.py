@@ -27,7 +27,7 @@ def watchdog_example(layout: Layout) -> str:
     >>> [line[:8] for line in text.splitlines()], text.count("failure detected")
     (['[rank4]:', '[rank5]:', '[rank6]:', '[rank7]:'], 3)
 
-    Empty where every group is one rank or too large to read, or the world too large to draw.
+    Empty where every group is one rank or too large to read.
     """
     ranks = _ranks(layout)
     kind = _kind(layout)
@@ -49,10 +49,9 @@ def _kind(layout: Layout) -> str:
 
 
 def _ranks(layout: Layout) -> list[int]:
-    """The ranks of its second group, or of its only one; empty if the world is too large to
-    draw."""
+    """The ranks of its second group, or of its only one."""
     grouping = layout.kind(_kind(layout)) if _kind(layout) else None
-    if grouping is None or layout.world_size > LARGEST:
+    if grouping is None:
         return []
     return [int(rank) for rank in grouping.members(int(grouping.firsts()[:2][-1]))]
 
@@ -88,7 +87,3 @@ _WAITS = """\
 _LOADS = """\
   File "/opt/torch/utils/data/dataloader.py", line 1284 in _next_data
   File "/opt/torch/utils/data/dataloader.py", line 733 in __next__"""
-
-
-LARGEST = 4_096
-"""The largest layout whose picture of a chain is quick to draw, in ranks."""

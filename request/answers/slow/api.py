@@ -36,6 +36,10 @@ def slow_document(seen: SeenSlow) -> dict[str, Any]:
         "verdict": vars(seen.verdict),
         "account": [slow_sentence(one.code, one.facts, "en") for one in seen.account],
         "facts": [{"code": one.code, **one.facts} for one in seen.account],
+        "next": [
+            {"what": slow_sentence(step.note.code, step.note.facts, "en"), "command": step.command}
+            for step in seen.next_steps
+        ],
         "notes": [slow_note(note, "en") for note in slow.notes],
         "ran": _ran(seen),
         "step_us": slow.step_us,

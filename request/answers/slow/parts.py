@@ -91,5 +91,6 @@ def most_apart(parts: Iterable[StepPart]) -> StepPart | None:
     return max(both, key=lambda one: abs(one.apart), default=None)
 
 
-def _is_gpu(slow: Slowness) -> bool:
+def is_gpu(slow: Slowness) -> bool:
+    """Whether the traces hold kernels: without any, nothing shows on what was computed."""
     return all(one.computation_us is not None for one in slow.ranks)

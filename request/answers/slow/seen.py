@@ -9,8 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from diagnosis.next_step import NextStep
 from diagnosis.slow import Slowness, account_of, verdict_of
 from diagnosis.slow.model import ChainLink, GroupTimeline, RankTime
+from diagnosis.slow.steps import next_steps
 from diagnosis.slow.verdict import Culprit
 from groups import LayoutError
 from groups.layout import Job, Layout
@@ -70,6 +72,10 @@ class SeenSlow:
     @cached_property
     def account(self) -> tuple[Note, ...]:
         return account_of(self.slow, self.layout)
+
+    @cached_property
+    def next_steps(self) -> tuple[NextStep, ...]:
+        return next_steps(self.slow, self.verdict, self.layout)
 
     @cached_property
     def of_rank(self) -> dict[int, RankTime]:
