@@ -53,7 +53,11 @@ def _looks(slow: Slowness, verdict: Culprit, layout: Layout | None) -> Iterator[
         return
     if verdict.kind == "stage":
         yield NextStep(Note("step-stage", {"index": verdict.index}))
-    codes = {DATA: ["step-loader"], COMPUTATION: ["step-clocks"], TRANSFER: ["step-links"]}
+    codes: dict[str, list[str]] = {
+        DATA: ["step-loader"],
+        COMPUTATION: ["step-clocks"],
+        TRANSFER: ["step-links"],
+    }
     named = codes.get(verdict.cause, ["step-work"])
     if verdict.cause == OWN and "no-kernels" in slow.notes:
         named.insert(0, "step-clocks")  # without kernels a slow GPU is own work too

@@ -120,14 +120,18 @@ def heat_of_chain(log: Log, layout: Layout, every: Mapping[str, Grouping], langu
         levels,
         amounts.tolist() if layout.world_size <= 256 else (),
         layout.gpus_per_node,
-        tuple((CHAIN_SHADES[level], _row(*row, language)) for level, *row in rows),
+        tuple((CHAIN_SHADES[row[0]], _row(row, language)) for row in rows),
         shades=CHAIN_SHADES,
         marked=tuple(rank for rank in named if rank < layout.world_size)[:MOST_MARKED],
     )
 
 
-def _told(log: Log, chain: np.ndarray, language: str) -> Iterator[tuple[int, str, str, np.ndarray]]:
-    """Of each part that the evidence itself tells: its level, mark, role and ranks."""
+Row = tuple[int, str, str, np.ndarray]
+"""A row of the legend: level, mark, role and ranks."""
+
+
+def _told(log: Log, chain: np.ndarray, language: str) -> Iterator[Row]:
+    """Each part that the evidence itself tells."""
     for part in range(CULPRIT, END):
         ranks = np.flatnonzero(chain == part)
         if not ranks.size:
@@ -176,6 +180,7 @@ def _ranks(ranks: np.ndarray, language: str) -> str:
     return RUN["ranks_many"][language].format(count=count, ranks=listed)
 
 
-def _row(mark: str, role: str, ranks: np.ndarray, language: str) -> str:
+def _row(row: Row, language: str) -> str:
+    _, mark, role, ranks = row
     part = RUN["chain_part"][language]
     return part.format(part=f"{mark} {role}".strip(), count=_ranks(ranks, language))

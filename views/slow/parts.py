@@ -115,7 +115,8 @@ def _table(parts: list[StepPart], language: str) -> Markup:
         )
     heads = [say(f"column_{name}") for name in
              ("part", "measured", "waited", "hidden", "estimated", "apart")]  # fmt: skip
-    return table(heads, rows, "slow-parts")
+    columns = len(heads) if any(one.estimated is not None for one in parts) else -2
+    return table(heads[:columns], [row[:columns] for row in rows], "slow-parts")
 
 
 def _time(seconds: float | None, most: float) -> object:
