@@ -10,6 +10,7 @@ it prints in parts. What goes wrong is one line: a LayoutError with its fixes as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, TextIO
@@ -271,7 +272,26 @@ def _presets(inputs: CommandLine) -> Table:
     columns = ["nodes", "gpus_per_node", "tp", "cp", "dp", "pp", "ep", "etp", "framework", "name"]
     row_of = attrgetter(*columns)
     rows = [[key, *row_of(preset)] for key, preset in PUBLISHED.items()]
-    return _matching("presets", inputs, ["id", *columns], rows)
+    found = _matching("presets", inputs, ["id", *columns], rows)
+    measured = [_measured_cells(str(row[0])) for row in found.rows]
+    return replace(
+        found,
+        columns=[*found.columns, "measured_seconds", "mfu", "source_says"],
+        rows=[[*row, *cells] for row, cells in zip(found.rows, measured)],
+    )
+
+
+def _measured_cells(preset: str) -> tuple[object, object, object]:
+    """What a published layout was measured to take, its MFU, and its source's own figure."""
+    from request.answers.estimate.measured import measured_use, source_text
+    from training.published import published_steps
+
+    step = published_steps().get(preset)
+    if step is None:
+        return None, None, None
+    mfu = measured_use(step).mfu
+    middle = [sum(ends) / 2 for ends in ((step.low, step.high), mfu)]
+    return round(middle[0], 3), round(middle[1], 4), source_text(step, "en")
 
 
 def _frameworks(inputs: CommandLine) -> Table:

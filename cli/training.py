@@ -171,7 +171,8 @@ def search(inputs: CommandLine) -> Table:
 
     layout, facts = _facts(inputs, search_facts)
     sizes = [*SIZES, "memory_schedule", "micro_batch", "recompute"]
-    columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "needed_gib", "fit"]
+    columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "mfu"]
+    columns += ["tflops_per_gpu", "tokens_per_s_per_gpu", "needed_gib", "fit"]
     listed = [[place, row] for place, row in enumerate(facts["best"], 1)]
     if (current := facts["given"]) is not None:
         listed.append([facts["given_place"] or "-", current])
@@ -180,6 +181,8 @@ def search(inputs: CommandLine) -> Table:
             str(place),
             *(row[name] for name in sizes),
             *(round(row[name], 3) for name in columns if name.endswith("_seconds")),
+            round(row["used"]["mfu"], 4),
+            *(round(row["used"][f"{name}_per_second_per_gpu"], 1) for name in ("tflop", "tokens")),
             _gib(row["needed_bytes"]),
             row["fit"],
         ]
@@ -285,7 +288,26 @@ def _measured(step: Facts | None) -> list[str]:
         return []
     low, high = (f"{step[f'{name}_seconds']:g}" for name in ("low", "high"))
     seconds = low if low == high else f"{low} to {high}"
-    return [f"measured: {seconds} s a step ({step['source']} {step['place']}".rstrip() + ")"]
+    least, most = (f"{share:.1%}" for share in step["mfu"])
+    used = f"MFU {least if least == most else f'{least} to {most}'}"
+    if own := step["source_says"]:
+        used += f", its source says {_source_says(own)}"
+    return [
+        f"measured: {seconds} s a step, {used} ({step['source']} {step['place']}".rstrip() + ")"
+    ]
+
+
+def _source_says(own: Facts) -> str:
+    """The source's own figure of use, and what is counted its way here."""
+    is_share = own["figure"] == "mfu"
+    texts = [
+        f"{value:.1%}" if is_share else f"{value:,.0f}"
+        for value in (own["value"], *own["counted_its_way"])
+    ]
+    stated, alike = texts[0], " to ".join(dict.fromkeys(texts[1:]))
+    unit = "MFU {}" if is_share else "{} TFLOP/s a GPU"
+    again = " with what is computed again" if own["figure"] == "hardware" else ""
+    return f"{unit.format(stated)}{again}, counted its way here {alike}"
 
 
 def _step(facts: Facts) -> str:

@@ -98,7 +98,7 @@ def test_the_page_shows_memory_and_tokens_side_by_side(link, language):
     assert 'role="alert"' not in page.picture
     context = Context.of(state)
     ((_, chart),) = compare_slide(context)
-    assert len(chart.rows) == (9 if context.layout.is_server else 16)
+    assert len(chart.rows) == (9 if context.layout.is_server else 18)
 
 
 def test_a_server_that_does_not_fit_is_compared_by_its_groups(tmp_path):

@@ -6,13 +6,23 @@ import pytest
 
 from formats.measured_step import MeasuredStep, read_step
 from groups.errors import LayoutError
+from request.answers.compare.api import compare_facts
+from request.answers.compare.sides import comparison_of
+from request.answers.estimate.measured import measured_facts, measured_use
 from request.answers.estimate.used import own_step, use_facts
+from request.answers.estimate.words import use_of
+from request.answers.search import search_facts
 from request.context import Context
 from request.state import State
 from request.trained import published
 from training.estimate import CAUSAL, FULL, Use, estimate, waterfall
 from training.models import MODELS
+from training.published import published_steps
+from views.compare.view import compare_slide
+from views.estimate.view import estimate_summary
 from views.page import answer
+from views.published import source_html
+from views.search.view import search_pictures
 
 # seconds of an iteration, and what the source makes of them: MFU of 312 or 989 TFLOP/s, attention
 # in full, or TFLOP/s a GPU with recomputation
@@ -43,6 +53,54 @@ def test_the_use_of_a_published_run_is_its_source_s_own(row):
     with_recomputation = use.hfu(FULL) * use.peak / 1e12
     found = use.mfu(FULL) if kind == "mfu" else with_recomputation
     assert found == pytest.approx(float(stated), rel=0.02)
+
+
+FIGURES = [name for name, one in published_steps().items() if one.figure]
+
+
+@pytest.mark.parametrize("preset", FIGURES)
+def test_every_published_figure_of_use_is_met_as_its_source_counts(preset):
+    """Bridge's own counting of windows and of MTP moved between its releases."""
+    one = published_steps()[preset]
+    low, high = measured_use(one).alike
+    near = 0.06 if one.counted == "tokens" else 0.02
+    assert low * (1 - near) <= one.own <= high * (1 + near)
+
+
+def test_a_published_layout_shows_its_use_beside_its_source_s_own():
+    facts = measured_facts(shown("korthikanti-175b"))["measured"]
+    assert facts["source_says"]["value"] == 0.514
+    assert facts["source_says"]["counted_its_way"] == pytest.approx((0.514, 0.514), rel=0.02)
+    assert measured_facts(shown("deepseek-v3"))["measured"]["source_says"] is None
+    state = shown("korthikanti-175b").state.changed({"preset": "korthikanti-175b"})
+    for language, own in (("en", "its source says MFU 51.4%"), ("zh", "来源称 MFU 51.4%")):
+        state = state.changed({"lang": language})
+        assert own in str(source_html(state, language))
+        assert own in answer(state.changed({"view": "estimate"})).picture
+
+
+@pytest.mark.parametrize("view", ["search", "compare", "estimate"])
+def test_every_view_of_a_step_says_how_well_gpus_are_used(view):
+    state = State(view=view, model="llama3-70b", nodes="8", tp=8, pp=2, kept="~tp=4")
+    shown_now = answer(state).picture.replace("\xa0", " ")
+    use = use_of(Context.of(state).trained.estimate(Context.of(state).layout))
+    assert f"{use.mfu():.1%}" in shown_now
+    assert f"{use.tokens_per_second / use.request.gpus:,.0f}" in shown_now
+
+
+def test_answers_and_slides_of_better_layouts_and_compare_have_the_use():
+    context = Context.of(State(model="llama3-70b", nodes="8", tp=8, pp=2, kept="~tp=4"))
+    best = search_facts(context)["best"][0]
+    assert best["used"]["mfu"] == pytest.approx(
+        best["used"]["tflop_per_second_per_gpu"] / best["used"]["peak_tflop_per_second"]
+    )
+    sides = compare_facts(comparison_of(context))
+    assert 0 < sides["first"]["used"]["mfu"] < 1 > sides["second"]["used"]["mfu"] > 0
+    (_, drawn), *_ = search_pictures(context)
+    assert all("MFU" in row[2] for row in drawn.table.rows)
+    (_, costs), *_ = compare_slide(context)
+    assert any(row[0] == "MFU" for row in costs.table.rows)
+    assert "MFU" in estimate_summary(context)
 
 
 def step(**changes: object):

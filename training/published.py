@@ -12,6 +12,10 @@ differ where the source leaves open how it counts), where it stands, and how it 
                 131,072 tokens), the causal half, or all of it
     hours       GPU hours for a trillion tokens
 
+and, where the source itself says how well the GPUs were used, its figure as printed and what that
+counts: mfu, a share of the 16-bit peak, or TFLOP/s a GPU of the model, or of the hardware, with
+what is computed again; attention causal, full, or empty where the source does not say.
+
 derived.csv has a row an option that a source does not state and that its other facts imply: by the
 beginning of the ids, the field of `training.models.training_of_preset`, and the reason, a name of
 texts/presets.toml. What the source states stands in published.toml and in groups/published.toml.
@@ -34,6 +38,9 @@ class PublishedStep:
         source: a paper, or a file of a repository.
         place: a table or a section of the source; empty: all of it.
         counted: how the source's figure becomes seconds, by the module's list; value: the figure.
+        figure: what its own figure of use is: "mfu", "model" or "hardware"; empty: it has none.
+        attention: how that counts attention: "causal", "full", or empty where nobody knows.
+        printed: that figure.
     """
 
     preset: str
@@ -43,6 +50,19 @@ class PublishedStep:
     place: str
     counted: str
     value: str
+    figure: str
+    attention: str
+    printed: str
+
+    @property
+    def own(self) -> float:
+        """The source's own figure of use: a share, or TFLOP/s a GPU; 0 where it has none.
+
+        >>> published_steps()["korthikanti-175b"].own, published_steps()["bloom-176b"].own
+        (0.514, 156.0)
+        """
+        number = float(self.printed.rstrip("%") or 0)
+        return round(number / 100, 6) if self.printed.endswith("%") else number
 
     def off(self, seconds: float) -> float:
         """The distance of ``seconds`` from the measured range, relative to the nearest end; 0
@@ -74,7 +94,7 @@ def published_steps() -> Mapping[str, PublishedStep]:
     """
     return {
         row["preset"]: PublishedStep(
-            **{name: row[name] for name in ("preset", "source", "place", "counted", "value")},
+            **{name: text for name, text in row.items() if name not in ("low", "high")},
             low=float(row["low"]),
             high=float(row["high"]),
         )

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from markupsafe import Markup
 
-from descriptions import DERIVED, NOTES, PAGE
+from descriptions import DERIVED, NOTES, PAGE, joined
 from formats.roles.presets import PLANS
 from groups import LayoutError
 from groups.presets import PUBLISHED, SERVERS
+from request.answers.estimate.measured import measured_use_text, seconds_line
 from request.context import Context
 from request.inputs import FIELDS
 from request.published import is_still
@@ -19,7 +20,7 @@ from request.state import State, is_empty
 from request.trained import schedule_name
 from request.words import change_label, control_label, within_sentence
 from training.models import model_of_preset
-from training.published import derived_options
+from training.published import derived_options, published_steps
 
 from .base.html import outside, tag
 from .column import MENU
@@ -59,7 +60,8 @@ def source_html(state: State, language: str) -> Markup:
     names = PAGE["and_list"][language].join(dict.fromkeys(map(within_sentence, labels)))
     derived = PAGE[words][language].format(names=names)
     note = preset.note and NOTES[preset.note][language]
-    of_step = () if name in SERVERS else (*derived_lines(state), taken_line(state))
+    is_trained = name not in SERVERS
+    of_step = (*derived_lines(state), taken_line(state), measured_line(state)) if is_trained else ()
     lines = (tag("p", line) for line in (source, derived, note, *of_step) if line)
     whole = tag("b", preset.name) if len(preset.name) > MENU else ""
     return tag("div", whole, *lines, class_="source")
@@ -82,6 +84,21 @@ def derived_lines(state: State) -> Iterator[str]:
         names = PAGE["and_list"][state.language].join(changes)
         why = DERIVED[reason][state.language]
         yield PAGE["option_derived"][state.language].format(names=names, why=why)
+
+
+def measured_line(state: State) -> str:
+    """The measured step of a published layout, and how well its GPUs were used; empty without one.
+
+    >>> from request.trained import published
+    >>> shown = State(**{**published("korthikanti-1t"), "preset": "korthikanti-1t"})
+    >>> measured_line(shown).partition(".")[0]
+    'Measured: 71'
+    """
+    step = published_steps().get(state.preset)
+    if step is None:
+        return ""
+    sentences = seconds_line(step, state.language), measured_use_text(step, state.language)
+    return joined(sentences, state.language)
 
 
 TAKEN = ("cluster", "precision", "zero", "recompute", "schedule", "micro_batch", "global_batch")

@@ -8,4 +8,4 @@ from .answer import Estimate, estimate, estimate_of, layer_time, seconds_waited
 from .constants import SOFTWARE
 from .request import Request
 from .runs import MeasuredRun, error_table, nearest_runs, runs, sources
-from .used import CAUSAL, FULL, Use, operations_of, seconds_of, waterfall
+from .used import CAUSAL, COUNTS, FULL, Use, operations_of, seconds_of, waterfall

@@ -9,11 +9,11 @@ from markupsafe import Markup
 from descriptions import MACHINE
 from formats.documents.tables import Table
 from request.answers.estimate.used import own_step, use_text
-from request.answers.estimate.words import KINDS, part_name
+from request.answers.estimate.words import KINDS, part_name, use_of
 from request.context import Context
 from request.units import seconds_text
 from request.words import saying
-from training.estimate import Estimate, Use, waterfall
+from training.estimate import Estimate, waterfall
 
 from ..base import form
 from ..base.html import fine, heads_of, table_html, tag, together
@@ -30,7 +30,7 @@ def used_html(context: Context, estimate: Estimate) -> Markup:
     language, say = context.language, saying(MACHINE, context.language)
     own = own_step(context, estimate)
     seconds = own.use.seconds if own else 0.0
-    lines = [tag("p", use_text(Use(estimate.request, estimate.seconds), language))]
+    lines = [tag("p", use_text(use_of(estimate), language))]
     if own:
         lines.append(tag("p", tag("b", say("own_is", text=use_text(own.use, language)))))
     return together(
@@ -44,7 +44,7 @@ def used_html(context: Context, estimate: Estimate) -> Markup:
 
 def falls_table(estimate: Estimate, own: float, language: str) -> Table:
     """Seconds from the peak to the step and to one's own, with the MFU that is left after each."""
-    say, use = saying(MACHINE, language), Use(estimate.request, estimate.seconds)
+    say, use = saying(MACHINE, language), use_of(estimate)
     falls = waterfall(estimate)
     peak, rows = falls["peak"], []
     for (name, seconds), so_far in zip(falls.items(), accumulate(falls.values())):

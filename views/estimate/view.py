@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import ESTIMATE, close_up, joined
+from descriptions import ESTIMATE, MACHINE, close_up, joined
 from formats.documents.tables import Table
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS, WAITING
@@ -20,7 +20,15 @@ from render.svg.marks import scene_svg
 from request.answers.estimate.api import NEAREST
 from request.answers.estimate.api import estimate as estimate_endpoint
 from request.answers.estimate.measured import measured_text
-from request.answers.estimate.words import KINDS, about, fit_text, lacks_text, part_name
+from request.answers.estimate.words import (
+    KINDS,
+    about,
+    fit_text,
+    lacks_text,
+    part_name,
+    use_of,
+    use_short,
+)
 from request.context import Context
 from request.units import seconds_text
 from request.words import saying
@@ -269,7 +277,8 @@ def estimate_summary(context: Context) -> str:
     head = ESTIMATE["about"][language].format(about=about(estimate, language))
     job = job_text(estimate, context.trained.name(language), language)
     whole = ESTIMATE["whole"][language].format(about=head[:1].upper() + head[1:], job=job)
-    sentences = measured_text(context), fit_text(estimate, language)
+    used = MACHINE["sentence"][language].format(text=use_short(use_of(estimate), language))
+    sentences = used, measured_text(context), fit_text(estimate, language)
     return joined((whole, *filter(None, sentences)), language)
 
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from descriptions import ESTIMATE, joined
 from groups import LayoutError
 from groups.presets import url_of
-from request.answers.estimate.measured import measured_of, measured_text
+from request.answers.estimate.measured import measured_of, measured_text, measured_use_text
 from request.answers.estimate.words import about, lacks_text
 from request.context import Context
 from request.words import saying
@@ -56,4 +56,4 @@ def _source(context: Context) -> Markup:
     address = url_of(step.source)
     source = outside(address, step.source) if address else step.source
     how = ESTIMATE[f"counted_{step.counted}"][language].format(value=step.value)
-    return tag("small", source, how)
+    return tag("small", source, joined((how, measured_use_text(step, language)), language))

@@ -15,7 +15,7 @@ from groups import LayoutError
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from request.answers.estimate.measured import measured_text
-from request.answers.estimate.words import KINDS, about
+from request.answers.estimate.words import KINDS, about, use_of, use_short
 from request.answers.search import better_layouts, reason_text
 from request.context import Context
 from request.fixes import fixes_of
@@ -264,6 +264,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
         cell(
             about(estimate, context.language),
             bar,
+            tag("small", use_short(use_of(estimate), context.language), class_="search-used"),
             tag("small", measured),
             data_label=say("column_step"),
         ),
@@ -328,7 +329,8 @@ def search_pictures(context: Context) -> Pictures:
         name = _in_two_lines((entry.sizes, *entry.rest))
         shares = ((COLOURS[part], each / longest) for part, each in entry.parts.items())
         place = entry.place + (f"\n{say('on_screen')}" if entry.is_current else "")
-        numbers = (about(entry.estimate, language), BarCell(tuple(shares)), entry.memory(language))
+        step = f"{about(entry.estimate, language)}\nMFU {use_of(entry.estimate).mfu():.1%}"
+        numbers = (step, BarCell(tuple(shares)), entry.memory(language))
         rows.append((place, name, *numbers, "\n".join(entry.reasons[:SLIDE_REASONS])))
     names = ("place", "layout", "step", "", "memory", "reasons")
     heads = tuple(say(f"column_{name}") if name else "" for name in names)

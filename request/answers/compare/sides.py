@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from descriptions import PAGE
+from descriptions import MACHINE, PAGE
 from groups import LayoutError
 from groups.audit import moved_ranks
 from groups.frameworks import OWN
 from groups.inputs import inputs_of
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
-from training.estimate import Estimate
+from training.estimate import Estimate, Use
 from training.search.verdict import Verdict, outcome_of, verdict
 
 from ...context import Context, of_server
@@ -31,8 +31,8 @@ from ...published import is_still
 from ...served import ServedModel, served_of
 from ...trained import Trained, fields_of_preset
 from ...units import bytes_text, gib, seconds_text
-from ...words import control_label, tried, value_text, within_sentence
-from ..estimate.words import KINDS, about
+from ...words import control_label, saying, tried, value_text, within_sentence
+from ..estimate.words import KINDS, about, use_of
 from ..traffic import rows_of
 
 AXES = ("tp", "cp", "pp", "dp")
@@ -156,11 +156,14 @@ def _called(name: str, side: Context, language: str) -> str:
 PARTS = ("cost_compute", "cost_bubble", "cost_exposed", "cost_rest")
 """Rows of the parts of a step."""
 
-COSTS = ("cost_memory", "cost_step", *PARTS, "cost_across")
+USED = ("cost_mfu", "cost_tokens")
+"""Rows of how well the GPUs are used, which follows from the step; more is better."""
+
+COSTS = ("cost_memory", "cost_step", *PARTS, "cost_across", *USED)
 """The rows of the table, as names in PAGE; the most decisive first."""
 
 Cost = dict[str, tuple[float, str]]
-"""The costs of a layout: by COSTS a number, where less is better, and its text."""
+"""The costs of a layout: by COSTS a number, where less is better but of USED, and its text."""
 
 
 @dataclass(frozen=True)
@@ -321,6 +324,17 @@ def _cost(estimate: Estimate, across: float, language: str = "en") -> Cost:
         "cost_step": (estimate.seconds, about(estimate, language)),
         **{name: (number, seconds_text(number)) for name, number in zip(PARTS, seconds)},
         "cost_across": (across, bytes_text(across)),
+        **_used(use_of(estimate), language),
+    }
+
+
+def _used(use: Use, language: str) -> Cost:
+    say, each = saying(MACHINE, language), use.tokens_per_second / use.request.gpus
+    facts = {"mfu": f"{use.mfu():.1%}", "tflops": f"{use.per_gpu() / 1e12:,.0f}"}
+    tokens = say("cell_tokens", tokens=f"{use.tokens_per_second:,.0f}", each=f"{each:,.0f}")
+    return {
+        "cost_mfu": (use.mfu(), say("cell_mfu", **facts)),
+        "cost_tokens": (use.tokens_per_second, tokens),
     }
 
 

@@ -17,7 +17,7 @@ from ..estimate.words import step_text
 from ..search import reason_text
 from .differences import SAME, difference, times_text
 from .servers import numbers_of_facts, rows_of_facts, verdict_served
-from .sides import COSTS, PARTS, Compared, Cost, Side
+from .sides import COSTS, PARTS, USED, Compared, Cost, Side
 
 OF_MEMORY = ("fits", "lacks", "close")
 """Reasons that are not about time (training.search.reasons)."""
@@ -173,7 +173,7 @@ def rows_of_costs(found: Compared, language: str) -> dict[str, tuple[str, ...]]:
 
 ASCII = str.maketrans({"\N{MINUS SIGN}": "-", "\N{MICRO SIGN}": "u"})
 
-UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes")))
+UNITS = dict(zip(COSTS, ("gib", *("seconds",) * (1 + len(PARTS)), "bytes", "share", "per_second")))
 """Suffixes of the costs' names for programs: their units."""
 
 
@@ -186,8 +186,10 @@ def numbers_of_costs(found: Compared) -> list[list[object]]:
         unit, numbers = UNITS[name], (None if cost is None else cost[name][0] for cost in costs)
         if unit == "gib":
             numbers = (number and round(number / GIB, 3) for number in numbers)
-        elif unit == "seconds":
+        elif unit in ("seconds", "share"):
             numbers = (number and round(number, 6) for number in numbers)
+        elif unit == "per_second":
+            numbers = (number and round(number, 1) for number in numbers)
         why = _judged(name, found, "en") if found.serves else counts_text(name, found, "en")
         rows.append([f"{name.removeprefix('cost_')}_{unit}", *numbers, why.translate(ASCII)])
     return rows
@@ -225,6 +227,8 @@ def _why(name: str, found: Compared, first: Cost, second: Cost) -> str:
     verdict, is_more = found.verdict, second[name][0] > first[name][0]
     if name == "cost_memory":
         return _why_memory(found, verdict)
+    if name in USED:
+        return ""
     if name in PARTS:
         in_all = second["cost_step"][0] - first["cost_step"][0]
         return "why_part" if (in_all > 0) == is_more else "why_outweighed"

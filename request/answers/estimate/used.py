@@ -59,12 +59,11 @@ def use_text(use: Use, language: str) -> str:
 
 
 def use_facts(context: Context, estimate: Estimate) -> dict[str, object]:
-    """The same, the seconds from the peak to the step, and one's own step, as JSON values.
+    """The seconds from the peak to the step, and one's own step, as JSON values.
 
     Errors: LayoutError for a measured step that is none.
     """
     facts: dict[str, object] = {
-        "used": Use(estimate.request, estimate.seconds).facts(),
         "from_peak_seconds": waterfall(estimate),
     }
     if own := own_step(context, estimate):

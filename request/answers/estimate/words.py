@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from descriptions import ESTIMATE, PAGE
-from training.estimate import Estimate
+from descriptions import ESTIMATE, MACHINE, PAGE
+from training.estimate import Estimate, Use
 
 from ...units import HOUR, LONG, SECONDS, bracketed, gib, interval_text
 
@@ -71,7 +71,8 @@ def lacks_text(estimate: Estimate, language: str) -> str:
 
 
 def estimate_facts(estimate: Estimate) -> dict[str, object]:
-    """The step, the interval with 90 % of real runs, and its parts, as JSON values."""
+    """The step, the interval with 90 % of real runs, its parts, and how well it uses its GPUs, as
+    JSON values."""
     return {
         "step_seconds": estimate.seconds,
         "low_seconds": estimate.low,
@@ -81,7 +82,29 @@ def estimate_facts(estimate: Estimate) -> dict[str, object]:
         "exposed_seconds_by_kind": {kind: estimate.parts[kind] for kind in KINDS},
         "parts_seconds": estimate.parts,
         "no_runs_near": list(estimate.lacks),
+        "used": use_of(estimate).facts(),
     }
+
+
+def use_of(estimate: Estimate) -> Use:
+    """How well the estimated step uses its GPUs."""
+    return Use(estimate.request, estimate.seconds)
+
+
+def use_short(use: Use, language: str) -> str:
+    """TFLOP/s a GPU, MFU and tokens of a step in a few words.
+
+    >>> from training.estimate import estimate
+    >>> from training.models import MODELS
+    >>> step = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=64, sequence=8192)
+    >>> use_short(Use(step.request, 5.0), "en")
+    '674 TFLOP/s a GPU, MFU 68.1%, 13,107 tokens/s a GPU'
+    """
+    return MACHINE["used_short"][language].format(
+        tflops=f"{use.per_gpu() / 1e12:,.0f}",
+        mfu=f"{use.mfu():.1%}",
+        each=f"{use.tokens_per_second / use.request.gpus:,.0f}",
+    )
 
 
 def part_name(name: str, language: str) -> str:
