@@ -196,13 +196,16 @@ def beyond(shown: Number, hidden: Number) -> Number:
 
 
 def _attention(request: Request, work: LayerWork, c: Constants) -> float:
-    share = c["attention_share"] if request.training.flash else c["unfused_share"]
-    if request.training.flash and request.training.is_eager and request.machine.fp8:
+    share, machine = c["attention_share"], request.machine
+    if not request.training.flash:
+        share = c["unfused_share"]
+    # Only of NVIDIA's GPUs it is known that such software runs kernels of the generation before.
+    elif request.training.is_eager and machine.family and machine.fp8:
         share *= c["older_attention"]
     length = float(request.model.sequence)
     if request.cp_algorithm == "p2p":
         length /= request.split.cp  # pieces that go round the ring
-    return work.attention / (request.machine.peak * share) * (1.0 + c["length"] / length)
+    return work.attention / (machine.peak * share) * (1.0 + c["length"] / length)
 
 
 def _peak(request: Request, c: Constants) -> tuple[float, float]:
