@@ -8,7 +8,7 @@ import threading
 from itertools import product
 
 import pytest
-from addresses import next_step
+from addresses import follow_link, next_step
 from browser import (
     TOASTS,
     box,
@@ -552,3 +552,16 @@ def test_a_server_has_its_own_sizes_under_its_own_names(open_page):
     choose(page, "framework", "Megatron Core")
     expect(page.locator("#field-dp")).to_be_hidden()
     assert not page.locator("#folds [data-field=micro_batch]").evaluate(is_hidden)
+
+
+def test_sizes_of_a_server_have_the_names_that_are_seen_and_each_once(open_page):
+    """SGLang's dp is "Attention data (DP)" to a screen reader too; vLLM's is not named twice."""
+    page = open_page()
+    follow_link(page, "v=2&framework=sglang&tp=4&dp=2")
+    expect(page.get_by_role("slider", name="Attention data (DP), slider")).to_be_visible()
+    follow_link(page, "v=2&framework=vllm&tp=2")
+    expect(page.get_by_role("slider", name="Data (DP), slider")).to_be_visible()
+    names = page.locator("#controls .size:visible label, #derived b:visible").all_text_contents()
+    assert len(names) == len(set(names)), names
+    follow_link(page, "v=2&tp=2")
+    expect(page.get_by_role("slider", name="Tensor (TP), slider")).to_be_visible()

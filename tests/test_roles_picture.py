@@ -8,7 +8,9 @@ import json
 import numpy as np
 import pytest
 from cases import every
+from markup import select, text_of
 
+from descriptions import ROLES
 from groups import LayoutError
 from groups.plan_faults import lost_with
 from request.answers.moves.transfer import weight_transfer
@@ -173,3 +175,22 @@ def test_programs_get_every_rank_of_every_role():
     lines = base64.b64decode(text).decode().splitlines()
     assert lines[0] == "rank,node,role,role_rank,groups"
     assert len(lines) == 1 + 64 * 3 + 8
+
+
+@every("nodes, per_node", [(256, 8), (1024, 2), (2048, 8), (16384, 8)])
+def test_a_cluster_of_many_gpus_is_no_strip(nodes, per_node):
+    """2 GPUs on each of 1,024 nodes were 1,024 rows of two cells."""
+    state = State(nodes=nodes, gpus_per_node=per_node, tp=2, pp=1, role_edit="add")
+    picture = cluster_of_plan(Context.of(edited(state)).plan, 0)
+    assert picture.height <= min(320, picture.width)
+    assert 300 <= picture.width <= 500
+
+
+@every("language", ["en", "zh"])
+def test_an_example_of_roles_has_a_question_and_says_why_before_what_is_grey(language):
+    page = str(answer(State(view="roles", lang=language)).picture)
+    head, _, grey = page.partition('class="grey"')
+    asked = ROLES["question"][language].format(gpu=0)
+    assert [text_of(one) for one in select(head, "h2")] == [asked]
+    assert text_of(ROLES["one_role"][language]) in text_of(head)
+    assert not select(grey, "h2")

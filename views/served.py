@@ -7,7 +7,7 @@ from functools import cache
 
 from markupsafe import Markup
 
-from descriptions import SERVER, SHELL
+from descriptions import SERVER
 from groups.frameworks import framework_or_first
 from groups.layout import OF_MEGATRON, SERVED, Layout
 from request.inputs import fields_of
@@ -87,7 +87,7 @@ def remains_of_server(layout: Layout | None, state: State, language: str) -> Ite
 
 
 def _remains(name: str, whole: int, parts: list[int], result: int | None, language: str) -> Markup:
-    label = SHELL["size_dp"][language] if name == "dp" else SERVER[f"remains_{name}"][language]
+    label = SERVER[f"remains_{name}"][language]
     how = "" if result is None else f"{whole:,} / ({'·'.join(f'{n:,}' for n in parts)}) = "
     size = "–" if result is None else f"{result:,}"
     return tag("p", tag("b", label), tag("span", how, tag("strong", size)), class_="remains")

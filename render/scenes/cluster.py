@@ -35,6 +35,9 @@ MOST_RUNS = 64
 APART = 4
 """The roles of one GPU that are drawn apart, however small its cell: of more, some cover others."""
 
+WIDER = 0.64
+"""How tall a picture of many GPUs is at most, of its width: what follows it stays in sight."""
+
 LEFT = 52.0
 """Pixels for the names of nodes, if cells are too small for frames."""
 
@@ -81,10 +84,15 @@ class ClusterPicture:
         """The grid of many GPUs."""
         wide = geometry.node_columns(self.gpus_per_node)
         tall = -(-self.gpus_per_node // wide)
-        ratio = (self.room[0] - LEFT) / self.room[1]
+        ratio = (self.room[0] - LEFT) / self.most_tall
         ideal = max(1.0, math.sqrt(ratio * self.nodes * tall / wide))
         across = geometry.nearest_divisor(self.nodes, ideal, 1.45)
         return geometry.physical_grid(self.world, self.gpus_per_node, across)
+
+    @property
+    def most_tall(self) -> float:
+        """The largest height of many GPUs in pixels."""
+        return min(self.room[1], WIDER * self.room[0])
 
     @cached_property
     def cell(self) -> float:
@@ -92,7 +100,7 @@ class ClusterPicture:
         if self.is_numbered:
             return self.tiles.cell
         columns, rows, _ = self.grid.grid
-        return min((self.room[0] - LEFT) / columns, self.room[1] / rows, 22.0)
+        return min((self.room[0] - LEFT) / columns, self.most_tall / rows, 22.0)
 
     @property
     def width(self) -> float:

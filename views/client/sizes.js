@@ -26,7 +26,10 @@ function showInputs(hides, names) {
   for (const size of sizes()) {
     const label = size.querySelector('label');
     label.dataset.plain ??= label.textContent;
-    label.textContent = names[size.dataset.size] ?? label.dataset.plain;
+    const [before, now] = [label.textContent, names[size.dataset.size] ?? label.dataset.plain];
+    label.textContent = now;
+    const slider = size.querySelector('input[type=range]');
+    slider.ariaLabel = slider.ariaLabel.replace(before, now);
   }
 }
 

@@ -79,7 +79,8 @@ def cluster_of_plan(plan: Plan, gpu: int) -> ClusterPicture:
 def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) -> Markup:
     """The question, the answer, the cluster, the mesh of every role, and a step of all.
 
-    is_still: whether no mesh of it is lit up by the page's script.
+    is_still: whether it is an example, below a question of its own: no mesh of it is lit up by the
+    page's script.
     """
     plan, gpu, language = context.plan, chosen_gpu(context), context.language
     say = saying(ROLES, language)
@@ -100,7 +101,7 @@ def plan_html(context: Context, spec: PictureSpec, *, is_still: bool = False) ->
     beside = tag("div", *cards, class_="plan-roles")
     return tag(
         "div",
-        tag("h2", say("question", gpu=gpu)),
+        "" if is_still else tag("h2", say("question", gpu=gpu)),
         tag("div", tag("p", answer, class_="plan-answer", aria_live="polite"), class_="plan-said"),
         tag("div", cluster, beside, class_="plan-parts"),
         class_="plan",

@@ -14,7 +14,7 @@ from request.roles.edits import edited
 from request.roles.pages import cast_of
 
 from ..base import form
-from ..base.html import tag
+from ..base.html import heading, tag, together
 from ..base.problems import or_refused
 from ..base.view import TABLES, Pictures, View
 from ..parts.job import spec_of
@@ -31,9 +31,11 @@ def roles_html(context: Context) -> Markup:
 
 
 def _example(context: Context) -> Markup:
-    other = with_another(context)
+    other, language = with_another(context), context.language
     shown = tag("div", plan_html(other, spec_of(other), is_still=True), class_="still")
-    return form.example(context.language, {"role_edit": "add"}, shown)
+    question = ROLES["question"][language].format(gpu=chosen_gpu(other))
+    head = heading(question, tag("p", ROLES["one_role"][language]))
+    return together(head, form.example(language, {"role_edit": "add"}, shown))
 
 
 def with_another(context: Context) -> Context:
