@@ -33,6 +33,7 @@ class MachineRow:
     name: str
     source: tuple[str, ...]
     aliases: tuple[str, ...] = ()
+    maker: str = "nvidia"
     family: str = ""
     bf16_tflop_per_s: float = 0.0
     fp16_tflop_per_s: float = 0.0
@@ -79,7 +80,7 @@ class MachineRow:
 
 
 _SAME = (
-    *("name", "source", "family", "reached", "fabric", "axes", "rack", "per_node"),
+    *("name", "source", "maker", "family", "reached", "fabric", "axes", "rack", "per_node"),
     *("pod", "spine", "unknown"),
 )
 

@@ -68,6 +68,7 @@ class Machine:
 
     Attributes:
         id: its name in links and options; "own" for one that somebody describes.
+        maker: of its GPUs, in small letters; "" of a machine of one's own.
         family: GPUs whose measured runs give it constants (training.estimate.constants).
         rack: GPUs of a domain of several nodes; 0: a node is a domain.
         axes: axes of the torus.
@@ -92,6 +93,7 @@ class Machine:
     peak: float
     source: tuple[str, ...] = ()
     id: str = "own"
+    maker: str = ""
     family: str = ""
     rack: int = 0
     fp8: float = 0.0

@@ -1,0 +1,142 @@
+"""Measured runs of servers, and how far the law of a step missed those like one.
+
+runs.csv has a row a run: model, machine and engine, the ranks over which the server cut each part,
+formats, requests at once and their tokens, and the seconds that were measured. misses.csv has a row
+for each engine, machine and model of which there are twenty runs and five curves, which are the
+runs of one layout, format and lengths: measured over worked out seconds in the median, its
+logarithm times c / (c + 1) of c curves, and the interval of these runs, each curve left out.
+`python -m benchmarks.fit_serving --write` writes both.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import log2
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .speed import AskedServer
+    from .work import Load
+
+FOLDER = Path(__file__).parent
+MOST_RUNS = 3
+"""The most runs that stand beside an answer."""
+
+OTHER_CUT, OTHER_FORMAT = 4.0, 2.0
+"""Doublings as which another layout and another format count."""
+
+
+@dataclass(frozen=True)
+class ServedRun:
+    """A measured run: what it served and how, and the seconds of a token and to the first one.
+
+    cut: attention, dense, ep, etp and pp of `Cut`; parts: attention's data parallel parts; first: 0
+    where it is not stated.
+    """
+
+    model: str
+    machine: str
+    engine: str
+    version: str
+    cut: tuple[int, ...]
+    parts: int
+    weights: str
+    requests: float
+    prompt: float
+    answer: float
+    seconds: float
+    first: float
+    source: str
+
+    @property
+    def gpus(self) -> int:
+        return self.cut[0] * self.cut[4] * self.parts
+
+
+@dataclass(frozen=True)
+class Miss:
+    """How far the law missed: measured over worked out, what is left of that at 5 and 95 % of the
+    runs once it is corrected, and the number of runs and curves."""
+
+    times: float
+    low: float
+    high: float
+    runs: int
+    curves: int
+
+
+@cache
+def served_runs() -> Mapping[tuple[str, str, str], tuple[ServedRun, ...]]:
+    """All runs, by engine, machine and model.
+
+    >>> sum(map(len, served_runs().values())) > 1000
+    True
+    """
+    found: dict[tuple[str, str, str], list[ServedRun]] = {}
+    with (FOLDER / "runs.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            run = ServedRun(
+                model=row["model"],
+                machine=row["machine"],
+                engine=row["engine"],
+                version=row["version"],
+                cut=tuple(map(int, row["cut"].split("-"))),
+                parts=int(row["parts"]),
+                weights=row["weights"],
+                requests=float(row["requests"]),
+                prompt=float(row["prompt"]),
+                answer=float(row["answer"]),
+                seconds=float(row["tpot_ms"]) / 1e3,
+                first=float(row["ttft_ms"] or 0) / 1e3,
+                source=row["source"],
+            )
+            found.setdefault((run.engine, run.machine, run.model), []).append(run)
+    return {key: tuple(runs) for key, runs in found.items()}
+
+
+@cache
+def misses() -> Mapping[tuple[str, str, str], Miss]:
+    with (FOLDER / "misses.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["engine"], row["machine"], row["model"]): Miss(
+                times=float(row["times"]),
+                low=float(row["low"]),
+                high=float(row["high"]),
+                runs=int(row["runs"]),
+                curves=int(row["curves"]),
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def miss_of(engine: str, machine: str, model: str) -> Miss | None:
+    """How far the law missed runs of this engine, machine and model; None without many."""
+    return misses().get((engine, machine, model))
+
+
+def runs_like(server: AskedServer, load: Load) -> tuple[ServedRun, ...]:
+    """The measured runs of the same engine, machine and model that are nearest: of the same layout
+    and format first, then those with about as many requests of about the same lengths."""
+    own = cut_sizes(server)
+
+    def apart(run: ServedRun) -> float:
+        sizes = (
+            (load.requests, run.requests),
+            (load.prompt, run.prompt),
+            (load.answer, run.answer),
+        )
+        far = sum(abs(log2(max(one, 1) / max(other, 1))) for one, other in sizes)
+        is_other = (run.cut, run.parts) != (own, server.parts)
+        return far + OTHER_CUT * is_other + OTHER_FORMAT * (run.weights != server.weights)
+
+    runs = served_runs().get((server.engine, server.machine.id, server.name), ())
+    return tuple(sorted(runs, key=apart)[:MOST_RUNS])
+
+
+def cut_sizes(server: AskedServer) -> tuple[int, ...]:
+    cut = server.cut
+    return cut.attention, cut.dense, cut.ep, cut.etp, cut.pp
