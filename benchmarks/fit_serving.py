@@ -22,8 +22,9 @@ import numpy as np
 from groups.errors import LayoutError
 from tests.reference.served_speed import asked
 from training.serving import speed
+from training.serving.asked import ENGINES, AskedServer, require_told
 from training.serving.runs import cut_sizes, misses
-from training.serving.speed import ENGINES, Amounts, AskedServer, amounts_of, require_told
+from training.serving.speed import Amounts, amounts_of
 from training.serving.work import Load
 
 ROOT = Path(__file__).parent.parent

@@ -18,8 +18,9 @@ from tests.reference.served_speed import answer, asked
 from training.clusters import CLUSTERS
 from training.models import MODELS
 from training.serving import speed
+from training.serving.asked import AskedServer
 from training.serving.runs import miss_of, misses, served_runs
-from training.serving.speed import PARTS, AskedServer, seconds_of, server_speed
+from training.serving.speed import PARTS, seconds_of, server_speed
 from training.serving.weights import Cut
 from training.serving.work import Load, step_work, touched
 

@@ -21,9 +21,10 @@ from groups.layout import Job
 from training.clusters import machine_of
 from training.errors import refusal
 from training.models import MODELS
+from training.serving.asked import AskedServer
 from training.serving.placed import cut_of, engine_of
 from training.serving.server import Serving, server_memory
-from training.serving.speed import AskedServer, server_speed
+from training.serving.speed import server_speed
 from training.serving.work import Load, requests_within
 
 Row = Mapping[str, str]

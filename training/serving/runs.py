@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .speed import AskedServer
-    from .work import Load
+from .asked import AskedServer
+from .work import Load
 
 FOLDER = Path(__file__).parent
 MOST_RUNS = 3

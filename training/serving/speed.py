@@ -10,7 +10,7 @@
               pp others, and is sent on pp times
 
 `step_work` counts bytes and operations; the eight constants are fitted to measured servers
-(`python -m benchmarks.fit_serving`, which prints its errors): 1,359 runs of 3 engines on 8 types of
+(`python -m benchmarks.fit_serving`, which prints its errors): 1,359 runs of 3 engines on 6 types of
 NVIDIA GPUs, of one to eight GPUs in one NVLink domain. What was not measured is refused in words:
 other makers' GPUs, speculative decoding, experts or tensor parallelism across domains. Pipelines
 and decode context parallelism are counted, not measured.
@@ -25,12 +25,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..errors import refusal
 from ..machine import Machine
-from ..model import Model
-from ..traffic.reached import SLOWEST
+from .asked import AskedServer, require_told
 from .runs import Miss, ServedRun, miss_of, runs_like
-from .weights import Cut
 from .work import Load, StepWork, step_work
 
 LAYER, EXPERTS, SUM, REQUEST = 54.3e-6, 17.1e-6, 6.17e-6, 16.4e-6
@@ -42,59 +39,11 @@ GRAPHS = 0.725
 HBM, PEAK, LINK = 0.884, 0.767, 0.511
 """Shares of bandwidth, peak and links that a step reaches."""
 
-ENGINES = ("vllm", "sglang", "tensorrt-llm")
-"""Engines of which runs were measured."""
-
 LOW, HIGH = 0.58, 1.60
 """Measured over worked out seconds, at 5 and 95 % of the runs, each source left out of the fit."""
 
-MAKERS = ("nvidia", "")
-"""Makers of the GPUs that were measured; of a machine of one's own, which has none, its numbers
-tell."""
-
 PARTS = ("weights", "cache", "compute", "messages", "overhead")
 """What a step waits for, in the order in which it is shown."""
-
-MOST_MEASURED = 8
-"""GPUs that share attention's heads or experts in the largest servers that were measured."""
-
-
-@dataclass(frozen=True)
-class AskedServer:
-    """One server of which the speed is asked.
-
-    Attributes:
-        model, cut, weights, cache: as of `server_memory`.
-        parts: data parallel parts of attention.
-        windows: window and full_every of a published model whose layers do not say them.
-        domain: GPUs that are joined by the machine's fast links.
-        name: the model's id in training.models, by which measured runs are found.
-        speculative: whether it decodes several tokens at once by guessing.
-        disaggregated: whether others read the prompts for it.
-    """
-
-    model: Model
-    cut: Cut
-    machine: Machine
-    engine: str = "vllm"
-    weights: str = "bf16"
-    cache: str = "bf16"
-    parts: int = 1
-    windows: tuple[int, int] = (0, 0)
-    domain: int = 8
-    name: str = ""
-    speculative: bool = False
-    disaggregated: bool = False
-
-    @property
-    def gpus(self) -> int:
-        """GPUs of the server."""
-        return self.cut.attention * self.cut.pp * self.parts
-
-    @property
-    def sharing(self) -> int:
-        """GPUs of a stage, between which every layer sends."""
-        return self.cut.attention * self.parts
 
 
 @dataclass(frozen=True)
@@ -143,6 +92,7 @@ def server_speed(server: AskedServer, load: Load) -> Speed:
 
     >>> from training.clusters import CLUSTERS
     >>> from training.models import MODELS
+    >>> from training.serving.weights import Cut
     >>> llama = MODELS["llama3-70b"].model
     >>> def tpot(tp, requests):
     ...     server = AskedServer(llama, Cut(tp, tp), CLUSTERS["dgx-h100"], weights="fp8")
@@ -275,22 +225,3 @@ def first_token(server: AskedServer, load: Load) -> float:
     return _computing(
         step_work(server.model, server.cut, alone, *formats, windows=server.windows), server
     )
-
-
-def require_told(server: AskedServer) -> None:
-    """Errors: LayoutError, in words, for servers of which the law does not tell."""
-    machine, engine = server.machine, server.engine
-    if engine not in ENGINES:
-        raise refusal("speed-of-engine", "framework", {"framework": "vllm"}, engine=engine)
-    if machine.maker not in MAKERS:
-        raise refusal("speed-of-machine", "cluster", machine=machine.name)
-    if server.speculative:
-        raise refusal("speed-of-guesses", "served_speculative", {"served_speculative": "off"})
-    if server.disaggregated:
-        raise refusal("speed-of-pairs", "roles")
-    if server.sharing > 1 and machine.nvlink < SLOWEST:
-        raise refusal("speed-over-pcie", "tp", {"tp": 1}, machine=machine.name)
-    largest = min(server.domain, MOST_MEASURED)
-    if server.sharing > largest:
-        facts = {"gpus": server.sharing, "most": largest, "machine": machine.name}
-        raise refusal("speed-beyond-domain", "tp", {"tp": largest}, **facts)
