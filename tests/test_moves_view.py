@@ -15,8 +15,9 @@ from render.draw.tensor import draw_tensor
 from render.scenes.moves import shard_rows
 from request.answers.moves.cache import kv_transfer, moves_cache
 from request.answers.moves.sides import size_text
-from request.answers.moves.transfer import weight_transfer
+from request.answers.moves.transfer import usual_name, weight_transfer
 from request.context import Context
+from request.resolve import from_preset
 from request.state import State
 from request.units import bytes_text
 from tests.cases import every
@@ -27,7 +28,14 @@ from views.moves.hover import receiver_text, sender_text
 from views.moves.pictures import job_picture
 from views.moves.reel import moves_reel, steps_of
 from views.moves.tensor import MOST_PIECES, cuts_of, spans_of, tensor_picture
-from views.moves.view import answer_text, moves_html, moves_pictures, moves_summary, needs_text
+from views.moves.view import (
+    answer_text,
+    moves_html,
+    moves_pictures,
+    moves_summary,
+    needs_text,
+    other_choices,
+)
 
 ACTOR = State(nodes=8, tp=4, pp=2, model="llama3-8b", rank="12", view="moves")
 STATES = {
@@ -275,3 +283,21 @@ def test_the_endpoint_of_a_cache_says_what_the_command_says():
     for wrong in ({"rank": 99}, {"rule": "first"}, {"tokens": -1}, {"to": "~tp=3"}):
         with pytest.raises(LayoutError):
             moves_cache(**{"to": "~tp=4", **wrong}, **asked)
+
+
+def test_the_other_layout_of_a_server_is_another_one_and_has_a_name_in_the_list():
+    for preset in ("serve-deepseek-v3-decode", "serve-deepseek-v3-prefill"):
+        context = Context.of(from_preset(preset))
+        [chosen] = [
+            label for label, value in other_choices(context) if value == usual_name(context)
+        ]
+        assert chosen.startswith("this one with ")
+        assert "have already" not in answer_text(weight_transfer(context))
+
+
+def test_many_rows_of_senders_reach_the_gpu_in_one_trunk():
+    """With 16 stages 16 lines ran side by side."""
+    picture = job_picture(weight_transfer(Context.of(State(nodes=2048, tp=8, pp=16))))
+    trunks = [mark for mark in draw_moves(picture, "light") if getattr(mark, "name", "") == "trunk"]
+    ends = {tuple(map(float, mark.marks[0].lines[0][-1])) for mark in trunks}
+    assert (len(trunks), len(ends)) == (16, 1)

@@ -94,10 +94,11 @@ def _bundles(
     end: tuple[float, float],
     theme: str,
 ) -> Iterator[Mark]:
-    """Lines of a row that join below it."""
+    """Lines of a row that join below it; the trunks of all rows become one beside them, for as many
+    as there are rows would run side by side all the way."""
     look, total = LOOKS[theme], sum(line.share for line in drawn)
     rows = sorted({places[0, line.rank][1] for line in drawn})
-    for number, row in enumerate(rows):
+    for row in rows:
         own = [line for line in drawn if places[0, line.rank][1] == row]
         lane = _lane(picture, row, 0)
         for line in own:
@@ -106,9 +107,9 @@ def _bundles(
             stub = np.array([(x, row + picture.tall / 2), (x, lane)])
             yield Layer(f"way r{line.rank}", [Lines([stub], colour, 1.6)])
         first = (min(places[0, line.rank][0] for line in own), lane)
-        trunk = np.array([first, *_way(picture, lane, end, (number, len(rows)))])
+        trunk = np.array([first, *_way(picture, lane, end, (0, 1))])
         width = 1.0 + 4.0 * sum(line.share for line in own) / total
-        yield Layer("trunk", [Lines([trunk], look.quiet, width, opacity=0.75)])
+        yield Layer("trunk", [Lines([trunk], look.quiet, width)])
 
 
 def _lane(picture: MovesPicture, row: float, place: int) -> float:

@@ -3,7 +3,7 @@
 a row       a pipeline stage
 a box       a shard of the model: one tp group
 a line      what the chosen GPU receives, thick by bytes; dashed: it has that already. Many lines of
-            one row join in a trunk, thick by what all of them send
+            one row join in a trunk, thick by what all of them send, and those of all rows in one
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class MovesPicture:
 
     @property
     def height(self) -> float:
-        lanes = len(self.sides[0]) if self.is_bundled else len(self.lines)
+        lanes = 1 if self.is_bundled else len(self.lines)
         last = self.tops[1] + self.tall + 12 + lanes * LANE
         for rank, _, y in self.cells(1):
             if rank == self.chosen:

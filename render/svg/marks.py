@@ -24,7 +24,8 @@ def scene_svg(kind: str, scene: Scene, marks: Iterable[Mark], description: str) 
     size = f"{scene.width:g}", f"{scene.height:g}"
     return (
         f'<svg class="{kind}" role="img" aria-label="{escape(description)}" width="{size[0]}" '
-        f'height="{size[1]}" viewBox="0 0 {" ".join(size)}">{marks_svg(marks)}</svg>'
+        f'height="{size[1]}" viewBox="0 0 {" ".join(size)}" style="--width:{size[0]}px">'
+        f"{marks_svg(marks)}</svg>"
     )
 
 

@@ -95,6 +95,8 @@ def other_choices(context: Context) -> list[tuple[str, str]]:
     offered = [(say("role", name=name), f"{ROLE}{name}") for name in other_roles(context)]
     if not is_empty(state.kept):
         offered.append((say("kept"), KEPT))
+    if not (usual_name(context) or offered):
+        offered.append((say("same"), ""))
     if usual := context.once(usual_target)[0]:
         sizes = usual.removeprefix(FROM_HERE).replace("=", " ").split(";")
         offered.append((say("usual_target", sizes=say("comma").join(sizes)), usual))

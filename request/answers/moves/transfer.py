@@ -149,15 +149,24 @@ def _named(text: str, context: Context) -> Context:
 
 
 def usual_target(context: Context) -> tuple[str, Context]:
-    """This layout with fewer stages and less tp, as far as such a layout is valid; the changes, as
-    text, and its context."""
-    mesh = context.layout.mesh
-    tp = mesh.size("tp")
-    for sizes in ({"tp": tp // 2, "pp": 1}, {"pp": 1}, {"tp": 2 * tp}):
+    """This layout with fewer stages and less tp, as far as such a layout is valid, of a server with
+    another tp, dp or ep; the changes, as text, and its context.
+
+    >>> from request.state import State
+    >>> server = State(framework="sglang", nodes=40, tp=320, dp=80, ep=320, pp=1)
+    >>> usual_target(Context.of(server))[0], usual_target(Context.of(State()))[0]
+    ('~dp=40', '~tp=1;pp=1')
+    """
+    mesh, job = context.layout.mesh, context.layout.job
+    tp, ways = mesh.size("tp"), list[dict[str, int]]()
+    if context.layout.made_by.serves:
+        tp, dp, ep = job.tp, job.dp or 1, job.ep
+        ways = [{"dp": dp // 2}, {"dp": 2 * dp}, {"ep": ep // 2}, {"ep": 2 * ep}]
+    for sizes in ({"tp": tp // 2, "pp": 1}, {"pp": 1}, {"tp": 2 * tp}, *ways):
         with suppress(LayoutError):
             changes = {**sizes, "vpp": "", "schedule": "", "layers": ""}
             other = Context.of(context.state.changed(changes))
-            if str(other.layout.mesh) != str(mesh):
+            if other.layout.main != context.layout.main:
                 changes_text = ";".join(f"{name}={size}" for name, size in sizes.items())
                 return f"{FROM_HERE}{changes_text}", other
     return "", context
