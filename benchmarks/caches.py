@@ -7,6 +7,7 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
+from groups.kept import STORE, kept
 from views import page
 
 drawn = page.draw
@@ -21,10 +22,12 @@ def drawn_anew(sent: str) -> str:
 
 
 def clear_caches() -> None:
-    """Empty every functools cache of the project that holds answers, in microseconds.
+    """Empty the store of results and every functools cache of the project that holds answers, in
+    microseconds.
 
     Tables that are read once stay: they take no argument, or only a class, whose fields never
     change."""
+    STORE.clear()
     for cached in _caches():
         cached.cache_clear()
 
@@ -34,7 +37,7 @@ def _caches() -> tuple[Any, ...]:
     """Every cached function in the project's modules; all are loaded when the first picture is."""
     modules = [m for name, m in sys.modules.items() if name.partition(".")[0] in ROOMS]
     found = (value for module in modules for value in vars(module).values())
-    made = (value for value in found if not isinstance(value, type))
+    made = (value for value in found if not isinstance(value, (type, kept)))
     cached = (value for value in made if callable(getattr(value, "cache_clear", None)))
     return tuple(dict.fromkeys(each for each in cached if _holds_answers(each)))
 

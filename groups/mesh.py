@@ -33,6 +33,7 @@ import numpy as np
 
 from .bundles import bundle
 from .errors import LayoutError, quoted, refusal
+from .kept import kept
 
 MAX_RANKS = 1_048_576
 """Ranks that one mesh may have: 2**20, eight times the largest clusters of today."""
@@ -277,7 +278,7 @@ def require_rank(mesh: Mesh, rank: object) -> int:
     return number
 
 
-@lru_cache(maxsize=2)
+@kept
 def _ranks(world_size: int) -> np.ndarray:
     """The ranks 0 to world_size - 1, cached: making the array takes half the time of a grouping."""
     ranks = np.arange(world_size, dtype=np.int64)

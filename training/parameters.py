@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+
+from groups.kept import kept
 
 from .kinds import LayerKind, Weight
 from .kinds.weights import vector
@@ -37,7 +38,7 @@ Count = tuple[int, int]
 """The parameters of one kind: those divided over the ranks of a group, and those on every rank."""
 
 
-@lru_cache(maxsize=1024)
+@kept
 def _layer_counts(layer: LayerKind, hidden: int) -> tuple[tuple[str, Count], ...]:
     counts: dict[str, Count] = {}
     for weight in layer.weights(hidden):
@@ -64,7 +65,7 @@ def layer_total(model: Model, layer: LayerKind) -> int:
     return sum(cut + whole for _, (cut, whole) in _layer_counts(layer, model.hidden))
 
 
-@lru_cache(maxsize=64)
+@kept
 def end_parameters(model: Model) -> Mapping[str, int]:
     """The parameters outside of layers but for embedding and output, by kind: positions, and the
     norm behind the last layer, unless the model says others."""
@@ -104,7 +105,7 @@ def parameters_by_kind(model: Model) -> dict[str, int]:
     return {kind: number for kind, number in by_kind.items() if number}
 
 
-@lru_cache(maxsize=64)
+@kept
 def total_parameters(model: Model) -> int:
     """All parameters of a model."""
     return sum(parameters_by_kind(model).values())

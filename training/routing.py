@@ -19,12 +19,13 @@ Source: arXiv:2412.19437 sections 2.1.2 and 3.2.2; deepseek-ai/DeepEP csrc/kerne
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+
+from groups.kept import kept
 
 from .model import Model
 
 
-@lru_cache(maxsize=1024)
+@kept
 def reached(model: Model, places: int) -> float:
     """The probability that one of ``places`` equal places has an expert of a token.
 

@@ -17,6 +17,7 @@ from groups.alternatives import (
 )
 from groups.errors import LayoutError
 from groups.inputs import Input
+from groups.kept import kept
 from groups.mesh import MAX_RANKS, Mesh, whole_number
 from groups.stages.layers import MAX_LAYERS, needs_stages, numbered, stage_layers
 from groups.stages.layout_strings import is_layout, parse_layout, stage_layers_of_layout
@@ -155,7 +156,7 @@ class Split:
         return Dealing(*(getattr(self, name) for name in Dealing._fields))
 
 
-@lru_cache(maxsize=1024)
+@kept
 def divided_sizes(model: Model, tp: int) -> dict[str, tuple[tuple[str, int], ...]]:
     """The sizes of a model that each axis divides, by the field's name.
 
@@ -258,7 +259,7 @@ class Dealing(NamedTuple):
     last: int | None = None
 
 
-@lru_cache(maxsize=2048)
+@kept
 def _held(
     numbers: tuple[int, ...], has_experts: tuple[bool, ...], mtp: int, dealing: Dealing
 ) -> tuple[Held, ...]:

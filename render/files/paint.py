@@ -23,6 +23,7 @@ from matplotlib.path import Path
 from matplotlib.textpath import text_to_path
 
 from groups.budget import spend
+from groups.kept import kept
 
 from ..marks import CHINESE, Blocks, Drawing, Lines, Pixels, Plain, Words, is_wide, rounded
 from ..png import png
@@ -147,7 +148,7 @@ def chinese_font() -> str:
     return next((name for name in CHINESE if name in installed), "")
 
 
-@lru_cache(maxsize=4096)
+@kept
 def glyphs(text: str, bold: bool, mono: bool = False) -> tuple[Path, float]:
     """The outline of a text in font size 1, y upwards, and its width.
 

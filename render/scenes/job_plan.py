@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
 from groups import Mesh
 from groups.alternatives import divisors
+from groups.kept import kept
 
 from . import geometry
 from .geometry import Fold
@@ -348,7 +349,7 @@ def _product(mesh: Mesh, names: Sequence[str]) -> int:
     return math.prod(mesh.size(name) for name in names)
 
 
-@lru_cache(maxsize=128)
+@kept
 def largest_plan(mesh: Mesh, room: tuple[float, float]) -> JobPlan:
     """The plan with the largest cells; another band must gain much.
 

@@ -8,9 +8,10 @@ far from each other at any size of the letters.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
+
+from groups.kept import kept
 
 from ..marks import Numbers
 
@@ -36,7 +37,7 @@ def outline(corners: np.ndarray, sizes: np.ndarray) -> str:
     return _kept_outline(_bytes(corners), _bytes(sizes), sizes.ndim)
 
 
-@lru_cache(maxsize=256)
+@kept
 def _kept_outline(corners: bytes, sizes: bytes, ndim: int) -> str:
     shape = (2,) if ndim == 1 else (-1, 2)
     return _outline(np.frombuffer(corners).reshape(-1, 2), np.frombuffer(sizes).reshape(shape))
@@ -74,7 +75,7 @@ def runs(numbers: Numbers) -> str:
     return f'<g class="digits {numbers.name}" {look}>{written}</g>'
 
 
-@lru_cache(maxsize=64)
+@kept
 def _kept_runs(texts: tuple[str, ...], x: bytes, y: bytes) -> str:
     return _runs(texts, np.frombuffer(x), np.frombuffer(y))
 
@@ -99,7 +100,7 @@ def _runs(texts: Sequence[str], x: np.ndarray, y: np.ndarray) -> str:
     return "".join(written)
 
 
-@lru_cache(maxsize=512)
+@kept
 def progressions(places: tuple[float, ...]) -> tuple[tuple[int, ...], ...]:
     """Ascending places as few arithmetic progressions: the indices of each.
 

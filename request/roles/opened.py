@@ -7,11 +7,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from formats.roles import PlanRead, RoleRead
 from formats.roles.presets import PLANS, preset_plan
 from groups.gpus import Gpus
+from groups.kept import kept
 from training.roles import PARTS
 
 from ..inputs import UNKNOWN
@@ -53,7 +52,7 @@ def _member(read: RoleRead, page: State) -> RolePage:
     )
 
 
-@lru_cache(maxsize=16)
+@kept
 def preset_state(name: str) -> State:
     """The state of a published plan. Errors: LayoutError for an unknown name."""
     return state_of_plan(preset_plan(name)).changed({"preset": name, "view": "roles"})

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import gcd
 
 from formats.roles.presets import PLANS
@@ -25,6 +25,7 @@ from groups import MAX_RANKS, LayoutError
 from groups.alternatives import with_working
 from groups.budget import spend
 from groups.gpus import Gpus
+from groups.kept import kept
 from groups.layout import Layout
 from groups.mesh import whole_number
 from groups.plan import Plan, Role
@@ -352,7 +353,7 @@ def _member(role: RoleText, shown: RolePage, each: int) -> RolePage:
     return RolePage(role.name, state, first, gpus, role.kept)
 
 
-@lru_cache(maxsize=256)
+@kept
 def _page(
     settings: tuple[tuple[str, str], ...],
     model: tuple[tuple[str, str], ...] | None,
@@ -373,7 +374,7 @@ def _page(
     return State(**{**starts, **dict(model or ()), **texts, **dict(shared)})
 
 
-@lru_cache(maxsize=64)
+@kept
 def layout_of(page: State) -> Layout:
     """The layout of a role, cached while its state is unchanged."""
     return resolve(page)

@@ -24,12 +24,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from urllib.parse import quote, unquote
 
 from groups import MAX_RANKS
 from groups.errors import in_any_case, nearest_names, quoted, require_length
 from groups.frameworks import FRAMEWORKS, OWN
+from groups.kept import kept
 from groups.plan import MAX_ROLES
 from groups.presets import PUBLISHED
 from training.roles import PARTS
@@ -105,7 +105,7 @@ class RolesText:
         return ";".join(filter(None, (machines, *map(str, self.roles))))
 
 
-@lru_cache(maxsize=64)
+@kept
 def read_roles(text: str) -> RolesText:
     """The roles of a text. Errors: LayoutError about the field "roles", with the nearest readable
     text if there is one."""

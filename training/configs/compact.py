@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import lru_cache
 
 from groups.errors import LayoutError
+from groups.kept import kept
 
 from .reading import CORE, ReadConfig, read_config
 
@@ -14,7 +14,7 @@ KEPT = ("model_type", "max_position_embeddings", "quantization_config", *CORE)
 """Fields that stay whatever follows from others."""
 
 
-@lru_cache(maxsize=64)
+@kept
 def read_text(text: str) -> ReadConfig:
     """A config.json's text, read once. Errors: LayoutError, as of `read_config`."""
     return read_config(text)

@@ -20,6 +20,8 @@ from math import log2
 from pathlib import Path
 from typing import TypedDict, cast
 
+from groups.kept import kept
+
 from ..model import Model
 from ..parameters import total_parameters
 from ..recipe import WIDE
@@ -69,7 +71,7 @@ def constants_of(family: str, software: str) -> dict[str, float]:
     return {**constants["shared"], **constants["families"].get(family, {}), **of_software}
 
 
-@lru_cache(maxsize=1024)
+@kept
 def _is_job_of_nanotron(model: Model, gpus: int, global_batch: int) -> bool:
     here = (log2(total_parameters(model)), log2(gpus), log2(global_batch))
     return any(

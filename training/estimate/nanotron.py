@@ -12,8 +12,9 @@ src/nanotron/models/llama.py get_block_compute_costs.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from itertools import accumulate
+
+from groups.kept import kept
 
 from ..model import Model
 from .request import Request
@@ -36,7 +37,7 @@ def dealt_by_cost(request: Request) -> Request:
     return replace(request, split=split)
 
 
-@lru_cache(maxsize=256)
+@kept
 def layout_by_cost(model: Model, pp: int) -> str:
     """The layers of each rank, as Megatron writes a layout (groups.stages.layout_strings)."""
     layer = (4 * model.hidden + 3 * model.ffn) * model.hidden

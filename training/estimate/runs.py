@@ -19,6 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from groups.kept import kept
+
 from ..clusters import machine_of
 from ..model import Model
 from ..parameters import active_parameters, total_parameters
@@ -59,7 +61,7 @@ class MeasuredRun:
         return shape_of(self.model, self.arguments.sequence)
 
 
-@lru_cache(maxsize=256)
+@kept
 def shape_of(name: str, sequence: int) -> Model:
     """The model with a run's name, with the run's sequence length."""
     return Model(sequence=sequence, **_shapes()[name])  # type: ignore[arg-type]
@@ -140,7 +142,7 @@ NEAR_SIZE = math.log2(12)
 """Doublings of parameters up to which a run still says something about a model."""
 
 
-@lru_cache(maxsize=512)
+@kept
 def _sizes(model: Model) -> tuple[float, float]:
     return math.log2(total_parameters(model)), math.log2(active_parameters(model))
 

@@ -19,7 +19,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
+
+from groups.kept import kept
 
 from ..kinds import LayerKind, StateMixer
 from ..model import Model
@@ -49,7 +51,7 @@ class Operations:
         return self.layers + self.head + (self.causal if counted == CAUSAL else self.full)
 
 
-@lru_cache(maxsize=256)
+@kept
 def operations_of(model: Model) -> Operations:
     """The forward operations of a model's token.
 
@@ -82,7 +84,7 @@ def operations_of(model: Model) -> Operations:
     return Operations(layers, causal, full, head)
 
 
-@lru_cache(maxsize=256)
+@kept
 def _counted(model: Model) -> list[tuple[int, LayerKind]]:
     """Each kind of layer with the number of its layers, MTP modules among the last kind's."""
     counts = Counter(model.stack)

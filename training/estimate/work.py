@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from groups.kept import kept
+
 from ..kinds import MLP, Experts, LayerKind, Mixer, StateMixer
 from ..machine import Links
 from ..memory.host import Number
@@ -131,7 +133,7 @@ class Work(NamedTuple):
     replicas: Replicas
 
 
-@lru_cache(maxsize=256)
+@kept
 def _held(model: Model, split: Split, kind: LayerKind) -> tuple[float, float]:
     """Parameters of a layer on one rank: those of experts, and all others."""
     parameters = dict(on_one_rank(layer_parameters(model, kind), split))
@@ -199,7 +201,7 @@ def work_of(request: Request) -> Work:
     )
 
 
-@lru_cache(maxsize=512)
+@kept
 def layers_of(model: Model, dealing: Dealing) -> tuple[tuple[float, ...], ...]:
     """The layers that a micro-batch runs on each pipeline rank, of each of the model's kinds; MTP
     modules are layers like the last one."""
@@ -283,7 +285,7 @@ def _mlp(
     return into.plus(rows, hidden, ffn, times)
 
 
-@lru_cache(maxsize=1024)
+@kept
 def _kept(model: Model, split: Split, how: Training, kind: LayerKind, recompute: str) -> float:
     """Bytes of activations that one layer keeps for a micro-batch."""
     return layer_bytes(model, split, how, kind, recompute)

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
 from operator import add, mul
 
 from groups.alternatives import divisors_near, not_a_multiple
 from groups.errors import quoted
+from groups.kept import kept
 from groups.mesh import whole_number
 
 from ..errors import is_amount, refusal
@@ -126,7 +126,7 @@ class StageMemory:
         return crossing(training, precision, states / each, self.host_shares, times)
 
 
-@lru_cache(maxsize=16)  # one answer asks for the same training several times
+@kept
 def memory_per_stage(
     model: Model, split: Split, training: Training | None = None, room: float = math.inf
 ) -> tuple[StageMemory, ...]:

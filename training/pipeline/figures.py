@@ -19,6 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from groups.kept import kept
+
 from .plan import MOST_OPS, B, F, I, PipelinePlan, W
 from .schedules import SCHEDULES, Times
 from .simulate import Timeline, simulate
@@ -196,7 +198,7 @@ def outputs_in_flight(spec: ScheduleSpec) -> int:
     return counted(spec)[1]
 
 
-@lru_cache(maxsize=256)
+@kept
 def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
     """`peaks` and `outputs_in_flight`, counted from the order itself.
 

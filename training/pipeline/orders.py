@@ -14,9 +14,9 @@ has no rule: see `automatic`.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
+
+from groups.kept import kept
 
 from .plan import B, F, I, Shape, W
 
@@ -132,7 +132,7 @@ def dual_pipe_v(shape: Shape, rank: int) -> np.ndarray:
     return _both_ways(shape, chunks, rank, p - 1 - rank, shape.m - 2 * p + rank + 1)
 
 
-@lru_cache(maxsize=4)
+@kept
 def chunk_table(m: int, v: int, n: int) -> np.ndarray:
     """Micro-batches and their chunks, in the order of the forwards: by groups of n, chunk by chunk.
 

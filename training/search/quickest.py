@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate, islice, pairwise
 
 import numpy as np
 
 from groups.budget import spend
+from groups.kept import kept
 
 from ..estimate import Estimate, estimate_of
 from ..estimate.memory import FITS, Fit, fit_of, room_of
@@ -71,7 +71,7 @@ class SearchResult:
         return 1 + bisect_left(self.seconds, seconds * (1 - 1e-9))
 
 
-@lru_cache(maxsize=32)
+@kept
 def search(job: SearchJob, most: int = MOST) -> SearchResult:
     """The best layouts of a job.
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from math import gcd
 
 from groups.alternatives import divisors
+from groups.kept import kept
 
 from ..estimate.request import EXPERT, Request, TrainingJob
 from ..pipeline.figures import is_known
@@ -103,7 +103,7 @@ def step_for(job: SearchJob, most: int) -> int:
     return step
 
 
-@lru_cache(maxsize=16)
+@kept
 def _sizes(job: SearchJob) -> tuple[tuple[int, int, int], ...]:
     """Sizes of tp, cp and pp that divide the world, the model and the batch."""
     sizes = []
@@ -187,7 +187,7 @@ def recomputations(job: SearchJob) -> tuple[str, ...]:
     return and_own(job.recomputations or usual(job.model), job.training.recompute)
 
 
-@lru_cache(maxsize=256)
+@kept
 def dealings(job: SearchJob, pp: int) -> tuple[Dealt, ...]:
     """The ways to assign the layers to ``pp`` stages, each with its schedule.
 

@@ -23,9 +23,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from groups.alternatives import divisors_near, not_a_multiple
+from groups.kept import kept
 from groups.mesh import MAX_RANKS, whole_number
 
 from ..errors import refusal, require_choice
@@ -155,7 +155,7 @@ class Cut:
             raise refusal("dcp-beyond-copies", "dcp", {"dcp": 1}, copies=max(copies, 1), **facts)
 
 
-@lru_cache(maxsize=512)
+@kept
 def layer_elements(
     layer: LayerKind, hidden: int, cut: Cut, rank: int = 0
 ) -> tuple[tuple[str, float], ...]:

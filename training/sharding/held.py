@@ -22,8 +22,9 @@ Sources as of `fsdp`, `ddp` and `zero`; DDP's gradient_as_bucket_view spares the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
+
+from groups.kept import kept
 
 from ..model import Model
 from ..moves.tensors import Place
@@ -179,7 +180,7 @@ def seat_of(split: Split, training: Training) -> Seat:
     )
 
 
-@lru_cache(maxsize=256)
+@kept
 def modules_held(
     model: Model, split: Split, training: Training, held: LayersHeld
 ) -> tuple[Module, ...]:
@@ -193,7 +194,7 @@ def modules_held(
     return tuple(modules_of(stage, wrapping, Mesh1D("fsdp", *seat.shard), experts, model.experts))
 
 
-@lru_cache(maxsize=256)
+@kept
 def _of_fsdp(model: Model, split: Split, training: Training, held: LayersHeld) -> States:
     how = sharding_of(training, split)
     modules = modules_held(model, split, training, held)

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from functools import lru_cache
+
+from groups.kept import kept
 
 from ..model import Model
 from ..moves.tensors import tensors_of
@@ -48,7 +49,7 @@ def most_owned(
     return float(owned), float(stage.dense - sum(dense)), float(stage.experts - sum(experts))
 
 
-@lru_cache(maxsize=64)
+@kept
 def _matrices(
     model: Model, split: Split, kinds: tuple[int, ...], is_first: bool, is_last: bool
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ import numpy as np
 
 from groups.alternatives import not_a_multiple
 from groups.errors import not_a_choice
+from groups.kept import kept
 
 from ..errors import refusal
 from ..model import MAX_SIZE
@@ -43,7 +43,7 @@ class Action(NamedTuple):
     micro_batch: int = -1
 
 
-@lru_cache(maxsize=32)
+@kept
 def actions_of(name: str, p: int, m: int, stages: int) -> tuple[tuple[Action, ...], ...]:
     """The actions of each pipeline rank, by the name of torch's schedule.
 

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 
 from groups.alternatives import not_a_multiple
+from groups.kept import kept
 
 from ..kinds import Attention
 from ..model import MAX_SIZE, Model
@@ -188,7 +188,7 @@ def _feed_forward(model: Model, tensor: Tensor) -> Iterator[ModuleParameter]:
         yield ModuleParameter(f"{module}.{name}.{kind}", shape, axis)
 
 
-@lru_cache(maxsize=64)
+@kept
 def places_of(
     model: Model, layers: tuple[int, ...], is_first: bool, is_last: bool
 ) -> tuple[Place, ...]:

@@ -47,12 +47,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from groups.grouping import SMALL, Grouping
+from groups.kept import kept
 
 from ..collectives.cost import bytes_per_rank
 from ..machine import TORUS, Machine, over
@@ -318,7 +318,7 @@ def _reach(grouping: Grouping, domain: int) -> Reach:
     return _summed((starts[:, None] + grouping.members(first) - first) // domain, times)
 
 
-_kept_reach = lru_cache(maxsize=1024)(_reach)
+_kept_reach = kept(_reach)
 
 
 def _summed(domains: np.ndarray, times: np.ndarray) -> Reach:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 from markupsafe import Markup
 
@@ -19,6 +17,7 @@ from descriptions import (
 )
 from groups.grouping import Grouping
 from groups.inputs import inputs_of
+from groups.kept import kept
 from groups.layout import Job, Layout
 from render.scenes import groups as scene
 from render.svg import groups as svg
@@ -58,7 +57,7 @@ def groups_html(context: Context) -> Markup:
     return _painted(context.layout, shown, spec_of(context).layers)
 
 
-@lru_cache(maxsize=16)
+@kept
 def _painted(layout: Layout, shown: State, layers: tuple[str, ...]) -> Markup:
     spec = PictureSpec(layout, shown, layers)
     hero = hero_html(spec, _on_nodes(spec))

@@ -25,6 +25,7 @@ from gradio.context import LocalContext
 
 from groups import LayoutError
 from groups.budget import Budget, within
+from groups.kept import STORE
 from request.endpoint import words_of
 from request.words import sentence
 
@@ -219,6 +220,7 @@ def _bitten(
         is_too_heavy = True
     except Exception as raised:
         error = without_frames(raised)
+    STORE.weigh()
     return Done(time.thread_time() - begun, result, error, is_too_heavy)
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from groups import LayoutError
+from groups.kept import STORE
 
 ROOT = Path(__file__).parents[__name__.count(".")]
 """The folder of the packages: the checkout, or where this was installed."""
@@ -235,6 +236,8 @@ def _answered(
         raise
     except Exception as error:
         return pickle.dumps((False, error))
+    finally:
+        STORE.weigh()
 
 
 def _listen(stream: IO[bytes], questions: queue.SimpleQueue[Question]) -> None:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from descriptions import MACHINE, PAGE
 from groups import LayoutError
 from groups.audit import moved_ranks
 from groups.frameworks import OWN
 from groups.inputs import inputs_of
+from groups.kept import kept
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
 from training.estimate import Estimate, Use
@@ -347,7 +347,7 @@ def what_text(now: Trained, language: str) -> str:
     )
 
 
-@lru_cache(maxsize=32)
+@kept
 def moved_by_kind(before: Layout, after: Layout) -> dict[str, int | None]:
     """The kinds whose groups differ, each with the number of ranks that have other members; None if
     one layout has no such groups, or other GPUs.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from descriptions import ESTIMATE, MACHINE
 from groups import LayoutError
+from groups.kept import kept
 from groups.presets import PRESETS
 from training.estimate import COUNTS, Request, Use
 from training.published import PublishedStep, published_steps
@@ -47,7 +47,7 @@ def _measured(context: Context) -> PublishedStep | None:
     return next((steps[name] for name in near if _request_of(name) == request), None)
 
 
-@lru_cache(maxsize=128)
+@kept
 def _request_of(preset: str) -> Request:
     context = Context.of(State(**published(preset)))
     return context.trained.request(context.layout)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+from groups.kept import kept
 from training.pipeline import Durations, Figures, Timeline, figures_of, simulate
 from training.pipeline.spec import ScheduleSpec
 
@@ -46,7 +46,7 @@ def timed_schedule(
     return TimedSchedule(spec, clock.durations(1 / schedule.chunks, weights), stages)
 
 
-@lru_cache(maxsize=4)
+@kept
 def timed(schedule: TimedSchedule) -> tuple[Timeline, Figures]:
     timeline = simulate(schedule.spec.plan(schedule.durations), schedule.durations)
     return timeline, figures_of(timeline)
