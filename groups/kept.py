@@ -59,7 +59,7 @@ LOOKED_INTO = 20_000
 """Objects of a result that are looked into for their bytes; one of more is a larger one."""
 
 
-class Weight(NamedTuple):
+class KeptWeight(NamedTuple):
     """Bytes of a result, and whether it may hold more later: what is worked out when asked for."""
 
     size: int
@@ -77,7 +77,7 @@ def size_of(value: object) -> int:
     return weight_of(value).size
 
 
-def weight_of(value: object) -> Weight:
+def weight_of(value: object) -> KeptWeight:
     size, grows, seen = 0.0, False, set[int]()
     left: list[tuple[object, float]] = [(value, 1.0)]
     while left:
@@ -87,7 +87,7 @@ def weight_of(value: object) -> Weight:
             continue
         seen.add(id(one))
         if len(seen) > LOOKED_INTO:
-            return Weight(sys.maxsize, grows)
+            return KeptWeight(sys.maxsize, grows)
         size += times * sys.getsizeof(one)
         if anatomy.rows is not None:
             for row in anatomy.rows(one):
@@ -106,7 +106,7 @@ def weight_of(value: object) -> Weight:
             size += times * sys.getsizeof(fields)
             left += [(each, times) for each in fields.values() if each is not EMPTY]
         left += [(getattr(one, name, None), times) for name in anatomy.slots]
-    return Weight(round(size), grows)
+    return KeptWeight(round(size), grows)
 
 
 Rows = Sequence[Sequence[object]]
@@ -166,7 +166,7 @@ def _names(slots: str | Sequence[str]) -> Sequence[str]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
-class Key(list[Hashable]):
+class KeptKey(list[Hashable]):
     """A function and its arguments, hashed once: those of a state are three hundred texts."""
 
     __slots__ = ("_hash",)
@@ -184,13 +184,13 @@ class Store:
 
     def __init__(self, most: int = MOST) -> None:
         self.most, self.size = most, 0
-        self._found: OrderedDict[Key, tuple[object, Weight]] = OrderedDict()
-        self._larger: OrderedDict[Key, object] = OrderedDict()
+        self._found: OrderedDict[KeptKey, tuple[object, KeptWeight]] = OrderedDict()
+        self._larger: OrderedDict[KeptKey, object] = OrderedDict()
         self._lock = threading.Lock()
         self._used = threading.local()
         self._arguments: dict[int, tuple[weakref.ref[object], int]] = {}
 
-    def get(self, key: Key) -> tuple[object, ...] | None:
+    def get(self, key: KeptKey) -> tuple[object, ...] | None:
         """The result, first in a tuple; None where none is kept."""
         with self._lock:
             found = self._found.get(key)
@@ -204,7 +204,7 @@ class Store:
                 return (self._larger[key],)
         return None
 
-    def put(self, key: Key, value: object) -> None:
+    def put(self, key: KeptKey, value: object) -> None:
         weight = self._weighed(key, value)
         with self._lock:
             self._place(key, value, weight)
@@ -225,9 +225,9 @@ class Store:
                 if anew != weight and key in self._found:
                     self._place(key, value, anew)
 
-    def _weighed(self, key: Key, value: object) -> Weight:
+    def _weighed(self, key: KeptKey, value: object) -> KeptWeight:
         size, grows = weight_of(value)
-        return Weight(size + sum(map(self._asked_with, key[1:])), grows)
+        return KeptWeight(size + sum(map(self._asked_with, key[1:])), grows)
 
     def _asked_with(self, value: object) -> int:
         """Bytes of an argument; a model is one of thousands of results, and is weighed once."""
@@ -245,7 +245,7 @@ class Store:
             self._arguments[id(value)] = weakref.ref(value), size
         return size
 
-    def _place(self, key: Key, value: object, weight: Weight) -> None:
+    def _place(self, key: KeptKey, value: object, weight: KeptWeight) -> None:
         before = self._found.pop(key, None)
         self.size -= before[1].size if before else 0
         if weight.size > LARGEST:
@@ -258,7 +258,7 @@ class Store:
         while self.size > self.most:
             self.size -= self._found.popitem(last=False)[1][1].size
 
-    def _grows(self, key: Key) -> None:
+    def _grows(self, key: KeptKey) -> None:
         keys = self._used.__dict__.setdefault("keys", {})
         keys[key] = None
         if len(keys) > USED:
@@ -301,7 +301,7 @@ class kept(Generic[Asked, Result]):  # noqa: N801  a decorator
         update_wrapper(self, function)
 
     def __call__(self, *values: Asked.args, **named: Asked.kwargs) -> Result:
-        key = Key(self, values, *sorted(named.items()))
+        key = KeptKey(self, values, *sorted(named.items()))
         found = STORE.get(key)
         if found is not None:
             return cast("Result", found[0])
