@@ -42,7 +42,7 @@ def job_from_flags(
 
     Errors: CommandError for a size that is invalid, or missing and not in ``settled``.
     """
-    if not parsed.values and not any(item.code == "handed" for item in parsed.unresolved):
+    if not parsed.values and not any(item.code in ELSEWHERE for item in parsed.unresolved):
         raise CommandError(f"nothing in {file} says how a job is laid out")
     fixed = {*settled, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from contextlib import suppress
 
 from groups.errors import LayoutError
 from groups.layout import Job
+from groups.stages.layers import MAX_LAYERS
 from groups.stages.layout_strings import parse_layout
 
 from ..values import Document, Facts
@@ -51,3 +53,50 @@ def in_tokens(job: Job, model: Facts) -> Document:
     if job.pp > 1 and micro and count and not left:
         values["num_pp_microbatches"] = count
     return values
+
+
+def dense_first(text: str, layers: int) -> int | None:
+    """The first layers without experts, of Megatron's ``--moe-layer-freq``: a number N gives every
+    N-th layer experts from the first on, a list of 0 and 1 says it of each layer. layers: of the
+    model, 0 where that is not known. None where layers with experts do not all follow the others.
+
+    >>> dense_first("([0]*3+[1]*58)", 61), dense_first("1", 32), dense_first("[1]*4", 0)
+    (3, 0, 0)
+    >>> dense_first("2", 32), dense_first("([0,1]*16)", 32), dense_first("[0]*3+[1]*20", 61)
+    (None, None, None)
+
+    Source: NVIDIA/Megatron-LM d98e8a6 megatron/training/arguments.py (moe_freq_type),
+    megatron/core/models/gpt/gpt_layer_specs.py.
+    """
+    try:
+        tree = ast.parse(text.strip()[:4000], mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    match tree:
+        case ast.Constant(1):
+            return 0
+        case ast.Constant():
+            return None
+    pattern = _pattern(tree, depth=20)
+    if not pattern or layers not in (0, len(pattern)):
+        return None
+    dense = pattern.count(0)
+    return dense if pattern == [0] * dense + [1] * (len(pattern) - dense) else None
+
+
+def _pattern(node: ast.expr, depth: int) -> list[int] | None:
+    """The list that an expression of lists, sums and products is; None for others."""
+    match node:
+        case _ if not depth:
+            return None
+        case ast.List(elements):
+            values = [one.value for one in elements if isinstance(one, ast.Constant)]
+            whole = [value for value in values if value in (0, 1)]
+            return whole if len(whole) == len(elements) else None
+        case ast.BinOp(left, ast.Add(), right):
+            before, after = _pattern(left, depth - 1), _pattern(right, depth - 1)
+            return None if before is None or after is None else [*before, *after]
+        case ast.BinOp(left, ast.Mult(), ast.Constant(int(count))):
+            several = _pattern(left, depth - 1) or []
+            return several * count if len(several) * count <= MAX_LAYERS else None
+    return None

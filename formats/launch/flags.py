@@ -194,6 +194,7 @@ class WordLists:
     numbers: tuple[str, ...]
     switches: tuple[str, ...]
     prefixes: tuple[str, ...]
+    starters: tuple[str, ...]
     quiet: tuple[str, ...]
     configuring: tuple[str, ...]
     config_groups: tuple[str, ...]
@@ -280,10 +281,10 @@ NOT_DRAWN = frozenset(WORDS.not_drawn)
 NOT_COUNTED = frozenset(WORDS.not_counted)
 NO_GROUP = frozenset(WORDS.no_group)
 
-_AXIS = r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|cp|tp|pp|ep|dp)"
+_AXIS = r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|[dp]?cp|e?tp|pp|ep|e?dp)"
 _NAMES_SIZE = re.compile(
     rf"(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?(?:parallel(?:ism)?[_-]?)?(?:size|degree|dim|world[_-]size)"
-    rf"|(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?parallelism|tp|pp|cp|ep|tp[_-]size|pp[_-]size"
+    rf"|(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?parallelism|[dp]?cp|e?tp|pp|ep"
 )
 
 

@@ -7,7 +7,6 @@ names. Beside them stand "model", one of MODELS or empty for a shape that nobody
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from training.serving.sglang import A2A
 
 from ..values import Document, Facts
 from . import flags
+from .counts import dense_first
 from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, named_format, published_model
 from .items import Parsed
 
@@ -52,8 +52,10 @@ def training_of(text: Parsed) -> Document:
     for row in SAYS:
         if str(values.get(row.field, "")).lower() in row.words:
             found |= row.says
-    if match := _FIRST_DENSE.fullmatch(str(values.get("moe_freq", ""))):
-        found["dense_layers"] = int(match[1])
+    layers = _counted(values.get("layers"))
+    dense = dense_first(str(values.get("moe_freq", "")), layers if isinstance(layers, int) else 0)
+    if dense is not None and "moe_freq" in values:
+        found["dense_layers"] = dense
     if "first_dense" in values:
         found["dense_layers"] = values["first_dense"]
     if "shared_experts" in values and "expert_ffn" in values:
@@ -144,9 +146,6 @@ SHAPE = (
 MEGATRONS = {"tied": True, "biases": "all", "learned_positions": True}
 """What a model has whose script is silent (NVIDIA/Megatron-LM d98e8a6, arguments.py), beside an
 MLP of 4 x hidden, not gated, and as many heads of keys as of queries."""
-
-_FIRST_DENSE = re.compile(r"\(?\[0\]\*(\d{1,4})\+\[1\]\*\d{1,4}\)?")
-"""Megatron's pattern of layers without experts and with them, where the former come first."""
 
 
 def _moments(values: Document, precision: str) -> Document:

@@ -33,6 +33,7 @@ from .unsaid import (
     assume_vocabulary,
     etp_of,
     may_be_any,
+    note_experts,
     note_uneven,
 )
 
@@ -85,6 +86,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     assume_training(reading, framework, known, assumed, may_be, remarks)
     if framework and framework.job.startswith("megatron"):
         note_uneven(known, remarks)
+        note_experts(settled, known, remarks)
     if framework:
         assume_vocabulary(known, assumed, framework, remarks)
     return Parsed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 from groups.frameworks import FRAMEWORKS, framework_of
 from groups.notes import Note
@@ -12,11 +13,12 @@ from training.models import MODELS
 
 from ...values import Document, Facts
 from .. import flags
+from ..counts import dense_first
 from ..flags import AXES
 from ..items import Guess
 from ..sayings import Reading
 from .choice import Choice
-from .settled import Remarks
+from .settled import Remarks, Settled
 
 UNSAID: dict[str, object] = {
     **dict.fromkeys(("sequence_parallel", "distributed_optimizer", "recompute"), False),
@@ -34,6 +36,9 @@ ALSO = {
     "attention": ("flash",),
 }
 """Other fields that set the same as one."""
+
+SAY_OFF = {*UNSAID, "recompute_whole"}
+"""Fields that say something where they are off: without BF16, say, a format is still not said."""
 
 GPT2_VOCABULARY = 50257
 """Tokens of GPT2BPETokenizer, which counts where a script of Megatron names no tokenizer and gives
@@ -166,7 +171,7 @@ def assume_training(
         unsaid |= reading.schema.unsaid_of.get(framework.job, {})
     if _is_megatron(framework) and "hidden" in known and reading.starts:
         unsaid = UNSAID | unsaid
-    names = {name for name, value in known.items() if value is not False or name in UNSAID}
+    names = {name for name, value in known.items() if value is not False or name in SAY_OFF}
     for name, value in unsaid.items():
         fields = {name, *ALSO.get(name, ())}
         if names & fields or name in assumed or any(map(may_be, fields)):
@@ -188,6 +193,15 @@ def note_uneven(known: Facts, remarks: Remarks) -> None:
     if model and not told and model.model.layers % stages:
         facts = {"layers": model.model.layers, "stages": stages}
         remarks.missing.append(Note("layers-uneven", facts))
+
+
+def note_experts(settled: Settled, known: Facts, remarks: Remarks) -> None:
+    """Remarks on layers with experts that do not all follow the dense ones: they are counted as if
+    every layer had experts."""
+    if "moe_freq" in settled and known.get("experts"):
+        setting, layers = settled["moe_freq"], known.get("layers")
+        if dense_first(str(setting.value), layers if isinstance(layers, int) else 0) is None:
+            remarks.problems.append(replace(setting.item, code="unread", sets="named"))
 
 
 def assume_vocabulary(known: Facts, assumed: Document, framework: Guess, remarks: Remarks) -> None:

@@ -65,18 +65,25 @@ def _read_part(found: Findings, part: Pasted, is_one_of_several: bool) -> str:
     if form == "printed":
         read_printed(found, part)
     elif recipes is not None:
-        for words in commands_in(source, lambda word: row_of(word) is not None):
-            read_command(found, words)
+        _read_started(found, source)
         for recipe in recipes if len(found.assignments) == before[0] else ():
             read_recipe(found, recipe)
     elif form in ("shell", "python"):
         form = "shell"
         _read_script(found, source)
+        if len(found.assignments) == before[0]:  # a list of words out of a program
+            _read_started(found, source)
     else:
         _read_whole_file(found, source, form)
     if is_one_of_several and len(found.assignments) == before[0]:
         del found.problems[before[1] :]
     return form
+
+
+def _read_started(found: Findings, source: Source) -> None:
+    """Reads the commands that a program in Python starts."""
+    for words in commands_in(source, lambda word: row_of(word) is not None):
+        read_command(found, words)
 
 
 def _find_disguised(found: Findings) -> None:
@@ -98,6 +105,8 @@ def _read_script(found: Findings, source: Source) -> None:
     add_faults(found, shell.faults)
     for words in shell.commands:
         read_command(found, words, {*shell.written, *found.files})
+    for program in shell.pythons:
+        _read_started(found, program)
     _read_unused(found, shell)
     for document in shell.documents:
         form = form_of(document.text)

@@ -20,6 +20,7 @@ from .values import OFF, ON, VARIABLE, assign
 RECIPE = Row("named", "word", rank=1)
 _MODEL = re.compile(r"[A-Za-z./~][\w./~-]{0,200}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _OVERRIDE = re.compile(r"[+~]{0,2}([A-Za-z_][A-Za-z0-9_]*(?:[.@/][A-Za-z0-9_]+)*)=")
 
 
@@ -50,6 +51,7 @@ def read_command(
     found: Findings, words: Sequence[Word], written: Collection[str] = frozenset()
 ) -> None:
     """Reads a command. written: files that the text itself writes, which are read on their own."""
+    words = _started(words)
     program = base_name(words[0].text)
     if program in ("source", ".") and len(words) > 1:
         _note_sourced(found, words[1])
@@ -79,6 +81,17 @@ def read_command(
             launcher = _word(found, command, at, launcher)
             at += 1
     found.starts |= launcher in ("script", "bridge")
+
+
+def _started(words: Sequence[Word]) -> Sequence[Word]:
+    """The command behind words that only start it, with the options and variables of these."""
+    at = 0
+    while at < len(words) - 1 and (
+        base_name(words[at].text) in WORDS.starters
+        or (at and (words[at].text[:1] == "-" or _VARIABLE.match(words[at].text)))
+    ):
+        at += 1
+    return words[at:]
 
 
 def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
@@ -230,17 +243,26 @@ def _ignored_option(
     return taken
 
 
-HANDS_ON = ("bash", "sh", "zsh", "sbatch", "make")
+HANDS_ON = ("bash", "sh", "zsh", "sbatch", "make", "just", "task")
 """Programs that hand their variables and options to a script."""
+
+ITS_OWN = {"make": "Makefile", "just": "justfile", "task": "Taskfile"}
+"""The script of a program that is handed none."""
+
+
+MOST_WORDS = 40
+"""The words of a command among which it names what it hands its own to."""
 
 
 def _note_handed(found: Findings, words: Sequence[Word], here: Collection[str]) -> None:
     """Records a script that is not in the text and gets what the text says: it has sizes of its
     own."""
-    program, names = base_name(words[0].text), [base_name(word.text) for word in words[:12]]
-    scripts = [name for name in names if name.endswith(SCRIPTS) and name not in here]
-    if program == "make" and len(words) > 1:
-        scripts = ["Makefile"]
+    names = [base_name(word.text) for word in words[:MOST_WORDS]]
+    at = next((at for at, name in enumerate(names) if name in HANDS_ON), 0)
+    program = names[at]
+    scripts = [name for name in names[at:] if name.endswith(SCRIPTS) and name not in here]
+    if program in ITS_OWN and len(words) > 1:
+        scripts = [ITS_OWN[program]]
     elif program not in HANDS_ON and not names[0].endswith(SCRIPTS):
         return
     for name in scripts[:1]:

@@ -77,6 +77,7 @@ class Shell:
         self.variables: dict[str, Variable] = {}
         self.commands: list[list[Word]] = []
         self.documents: list[Source] = []
+        self.pythons: list[Source] = []  # programs in Python that it runs
         self.written: set[str] = set()  # files that it puts something into
         self.files: Mapping[str, Source] = {}  # other scripts of the paste, by their names
         self.taken: set[str] = set()  # those of them that it takes in

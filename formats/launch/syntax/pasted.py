@@ -71,8 +71,12 @@ _PRINTS = (
 LONGEST = 400
 """The longest line of a program's sizes, of a file's name, or remark, in characters."""
 
-SIGNS = "=#*-"
+SIGNS = "=#*-<>~"
 """Signs of a line above a pasted file that has its name."""
+
+_HEAD = re.compile(r"#+[ \t]*([\w./-]+?):?|(?:[\w.@:~ -]{0,80}[$#%][ \t]+)cat[ \t]+([\w./-]+)")
+"""A line above a file that the rest of a paste speaks of: its name in a remark, or how it was
+shown."""
 
 LEAST = 3
 """Arguments of a list: fewer lines with dots are prose."""
@@ -156,7 +160,11 @@ def _files(text: str, name: str, lines: Sequence[Span]) -> Iterator[tuple[str, l
     inside: list[Span] = []
     for start, end in lines:
         line = text[start : min(end, start + LONGEST)].strip()
-        if line[:1] in SIGNS and line[-1:] in SIGNS and (named := _file_name(line, SIGNS)):
+        named = _file_name(line, SIGNS) if line[:1] in SIGNS and line[-1:] in SIGNS else ""
+        if head := None if named else _HEAD.fullmatch(line):
+            named = _file_name(head[1] or head[2], "")
+            named = named if text.count(named) > 1 else ""
+        if named:
             if inside:
                 yield name, inside
             name, inside = named, []
@@ -206,7 +214,7 @@ def _strip_end(runs: list[CommandRun], quote: str, end: str = "") -> None:
     while len(runs) > 1 and not runs[-1].text.strip():
         runs.pop()
     last = runs.pop()
-    kept = last.text.rstrip()
+    kept = _without_remark(last.text).rstrip()
     if kept.lstrip()[:2] == "--":
         remark = kept.rfind(" (", -LONGEST) if kept[-1] == ")" else -1
         kept = (kept[:remark] if remark >= 0 else kept).rstrip().removesuffix(",")
@@ -218,8 +226,16 @@ def _strip_end(runs: list[CommandRun], quote: str, end: str = "") -> None:
 
 def _may_go_on(line: str) -> bool:
     """Whether the command of a line may go on in the next: no comment, none that is closed."""
-    plain = line.strip()
-    return not ("#" in plain or "<<" in plain or plain[-1] in "\\;&|({")
+    plain = _without_remark(line).strip()
+    return bool(plain) and not (plain[0] == "#" or "<<" in plain or plain[-1] in "\\;&|({")
+
+
+def _without_remark(line: str) -> str:
+    """A line without the remark of a shell at its end."""
+    at = line.rfind(" #", -LONGEST)
+    before = line[: max(at, 0)]
+    is_remark = at >= 0 and before.strip() and not (before.count('"') % 2 or before.count("'") % 2)
+    return before if is_remark else line
 
 
 # -- what a program printed ----------------------------------------------------------------------

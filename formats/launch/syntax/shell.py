@@ -254,7 +254,9 @@ class _Reader(Expander):
             self._read_inside(body)
         elif "read" in programs:
             self._assign(command[-1].text, False, [[*body.runs]])
-        elif not any(program.startswith("python") for program in programs):
+        elif any(program.startswith("python") for program in programs):
+            self.shell.pythons.append(body)
+        else:
             self.shell.documents.append(body)
 
     def _end_command(self, operator: str = "") -> None:
@@ -387,9 +389,12 @@ class _Reader(Expander):
             runs = [run for word in words[1:] for run in (*word.runs, CommandRun(" ", *word.at))]
             self.shell.commands.pop()
         for program, option, script in zip(words, words[1:], words[2:]):
-            is_shell = program.text.rsplit("/", 1)[-1] in ("bash", "sh", "zsh", "-x")
-            if is_shell and option.text[:1] == "-" and option.text.endswith("c"):
-                runs = runs or script.runs
+            name = program.text.rsplit("/", 1)[-1]
+            if option.text[:1] == "-" and option.text.endswith("c"):
+                if name in ("bash", "sh", "zsh", "-x"):
+                    runs = runs or script.runs
+                elif name.startswith("python"):
+                    self.shell.pythons.append(Source(script.runs))
         if runs and self.shell.may_spend(runs, words[0].place):
             self._read_inside(Source(runs))
 

@@ -65,6 +65,7 @@ class _Started(ast.NodeVisitor):
         self.names: dict[str, ast.expr] = {}
         self.engines: dict[str, tuple[str, ...]] = {}
         self.commands: list[list[Word]] = []
+        self.alone: list[Word] = []  # the words of a list that no call is handed
         starts = itertools.accumulate(map(len, source.text.splitlines(keepends=True)), initial=0)
         self.lines = [*starts]
 
@@ -122,6 +123,17 @@ class _Started(ast.NodeVisitor):
         elif name in self.texts:
             self.texts[name] = [*self.texts[name], *(self._runs(node.value) or self._open(node))]
         self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """Words that stand alone are a list out of a program; line after line they are one."""
+        if not isinstance(node.value, (ast.List, ast.Tuple)):
+            self.generic_visit(node)
+            return
+        words = [*self._words(node.value)]
+        if self.alone or any(self.known(word.text) for word in words):
+            if not self.alone:
+                self.commands.append(self.alone)
+            self.alone += words
 
     # -- what calls are handed -------------------------------------------------------------------
 
