@@ -23,6 +23,9 @@ from .messages import FIELDS, CommandError, option
 ELSEWHERE = ("configured", "inherits", "sourced", "handed")
 """Notes that another file may set what a text leaves open."""
 
+SAYS_SOME = (*ELSEWHERE, "unknown-size", "may-hold-options")
+"""Notes that a text is about a layout, though it settles nothing."""
+
 SETTLED = ("given-twice", "contradiction", "two-frameworks")
 """Faults of launch flags where it is clear which of two words applies."""
 
@@ -42,7 +45,7 @@ def job_from_flags(
 
     Errors: CommandError for a size that is invalid, or missing and not in ``settled``.
     """
-    if not parsed.values and not any(item.code in ELSEWHERE for item in parsed.unresolved):
+    if not parsed.values and not any(item.code in SAYS_SOME for item in parsed.unresolved):
         raise CommandError(f"nothing in {file} says how a job is laid out")
     fixed = {*settled, *(set(parsed.values) - {"framework"})}  # its order of ranks is open even so
     remarks = []

@@ -252,6 +252,12 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "accelerate",
         {"nodes": 2, "gpus_per_node": 8, "tp": 4},
     ),
+    "llm-foundry": (
+        "max_seq_len: 2048\ndevice_train_microbatch_size: 2\nglobal_train_batch_size: 64\n"
+        "fsdp_config: {sharding_strategy: FULL_SHARD}",
+        "llm-foundry",
+        {"seq": 2048, "micro_batch": 2, "global_batch": 64},
+    ),
     "torchtitan's recipe": (
         TITAN,
         "torchtitan",
@@ -326,7 +332,7 @@ def test_what_a_framework_does_where_its_text_is_silent_is_said_to_be_assumed():
     ("text", "said"),
     [
         ("swift sft --deepspeed zero3_offload", {"zero": 3, "offload": "parameters"}),
-        ("swift sft --deepspeed mine/zero3.json", {}),
+        ("swift sft --deepspeed mine/zero3.json", {"zero": 3}),  # with a remark
         ("finetuning_type: full\ndeepspeed: examples/deepspeed/ds_z2_config.json", {"zero": 2}),
         ("base_model: m\nsequence_len: 8\ndeepspeed: deepspeed_configs/zero1.json", {"zero": 1}),
         ("train.py --actor-num-nodes 2 --tensor-model-parallel-size 2", {"zero": 1}),

@@ -90,9 +90,8 @@ def _pattern(node: ast.expr, depth: int) -> list[int] | None:
         case _ if not depth:
             return None
         case ast.List(elements):
-            values = [one.value for one in elements if isinstance(one, ast.Constant)]
-            whole = [value for value in values if value in (0, 1)]
-            return whole if len(whole) == len(elements) else None
+            shown = [ast.unparse(one) for one in elements]
+            return None if {*shown} - {"0", "1"} else [int(one) for one in shown]
         case ast.BinOp(left, ast.Add(), right):
             before, after = _pattern(left, depth - 1), _pattern(right, depth - 1)
             return None if before is None or after is None else [*before, *after]

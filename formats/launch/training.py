@@ -7,6 +7,7 @@ names. Beside them stand "model", one of MODELS or empty for a shape that nobody
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def training_of(text: Parsed) -> Document:
         found |= _shape(values, text.framework.job if text.framework else "", named or "")
     found |= {field: values[name] for name, field in NUMBERS.items() if name in values}
     for row in SAYS:
-        if str(values.get(row.field, "")).lower() in row.words:
+        if row.holds(values):
             found |= row.says
     layers = _counted(values.get("layers"))
     dense = dense_first(str(values.get("moe_freq", "")), layers if isinstance(layers, int) else 0)
@@ -62,6 +63,11 @@ def training_of(text: Parsed) -> Document:
         found["shared_expert_ffn"] = values["shared_experts"] * values["expert_ffn"]
     if values.get("shares") is False:
         found["shared_expert_ffn"] = 0
+    stage = unsaid_stage(str(values.get("zero_named", "")))
+    if stage is not None and not any(
+        row.holds(values) for row in SAYS if row.field == "zero_named"
+    ):
+        found["zero"] = stage
     if "distributed_optimizer" in values:
         found["zero"] = found.get("zero") or int(values["distributed_optimizer"])
     found |= _moments(values, str(found.get("precision", "bf16-fp32")))
@@ -148,6 +154,17 @@ MEGATRONS = {"tied": True, "biases": "all", "learned_positions": True}
 MLP of 4 x hidden, not gated, and as many heads of keys as of queries."""
 
 
+def unsaid_stage(name: str) -> int | None:
+    """The stage of ZeRO in the name of a file that is not here; None where it has none.
+
+    >>> unsaid_stage("configs/ds_config_zero3.json"), unsaid_stage("ds_z2.json")
+    (3, 2)
+    >>> unsaid_stage("ds.json")
+    """
+    stage = re.search(r"(?:zero|stage|z)[_-]?([0-3])(?![0-9])", name.lower().rsplit("/", 1)[-1])
+    return int(stage[1]) if stage else None
+
+
 def _moments(values: Document, precision: str) -> Document:
     """The formats of Megatron's precision-aware optimizer, where all of them are among PRECISIONS:
     of gradients that it reads, and of Adam's moments.
@@ -222,6 +239,11 @@ class Says:
     field: str
     words: tuple[str, ...]
     says: Mapping[str, bool | int | str]
+
+    def holds(self, values: Facts) -> bool:
+        """Whether the field is one of the words, or one of its words is."""
+        said = str(values.get(self.field, "")).lower()
+        return said in self.words or not {*said.split()}.isdisjoint(self.words)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,9 @@ from .unsaid import (
     etp_of,
     may_be_any,
     note_experts,
+    note_sharding,
     note_uneven,
+    replicated_only,
 )
 
 
@@ -79,10 +81,12 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     is_left = any(item.sets == "served_length" for item in reading.ignored)
     if reading.engine and named and "served_length" not in known and not is_left:
         known |= assume_length(str(named.value), remarks)
+    known |= replicated_only(known, framework)
     if reading.schema:
         known |= width_of_gated(known, reading.schema.gated_width)
     assume_batch(known, assumed, remarks)
     assume_budget(known, assumed, remarks)
+    note_sharding(settled, remarks)
     assume_training(reading, framework, known, assumed, may_be, remarks)
     if framework and framework.job.startswith("megatron"):
         note_uneven(known, remarks)

@@ -17,6 +17,7 @@ from ..counts import dense_first
 from ..flags import AXES
 from ..items import Guess
 from ..sayings import Reading
+from ..training import SAYS
 from .choice import Choice
 from .settled import Remarks, Settled
 
@@ -30,7 +31,7 @@ shape of its model: lists of options alone are a part of several."""
 
 ALSO = {
     "distributed_optimizer": ("sharding", "torch_fsdp", "zero"),
-    "zero": ("sharding", "torch_fsdp", "distributed_optimizer"),
+    "zero": ("sharding", "torch_fsdp", "distributed_optimizer", "zero_named", "fsdp_strategy"),
     "recompute": ("recompute_core", "recompute_whole", "recompute_moe"),
     "precision": ("bf16", "fp16"),
     "attention": ("flash",),
@@ -169,6 +170,8 @@ def assume_training(
     unsaid: Document = dict(reading.schema.unsaid) if reading.schema else {}
     if reading.schema and framework:
         unsaid |= reading.schema.unsaid_of.get(framework.job, {})
+    if framework and framework.name == "deepspeed" and reading.form == "json":
+        unsaid |= {"zero": 0}  # of its configuration, which is all that it has
     if _is_megatron(framework) and "hidden" in known and reading.starts:
         unsaid = UNSAID | unsaid
     names = {name for name, value in known.items() if value is not False or name in SAY_OFF}
@@ -202,6 +205,23 @@ def note_experts(settled: Settled, known: Facts, remarks: Remarks) -> None:
         setting, layers = settled["moe_freq"], known.get("layers")
         if dense_first(str(setting.value), layers if isinstance(layers, int) else 0) is None:
             remarks.problems.append(replace(setting.item, code="unread", sets="named"))
+
+
+def replicated_only(known: Facts, framework: Guess | None) -> Document:
+    """How torchtitan trains where data parallelism only replicates: as DDP, which cuts nothing.
+
+    Source: pytorch/torchtitan 0.2 torchtitan/models/llama3/infra/parallelize.py (apply_ddp).
+    """
+    is_whole = known.get("shard") == 1 and known.get("replicate", 1) > 1
+    is_titan = framework is not None and framework.job == "torchtitan"
+    return {"fsdp_strategy": "no_shard"} if is_whole and is_titan else {}
+
+
+def note_sharding(settled: Settled, remarks: Remarks) -> None:
+    """Remarks on a file of another program that says how data parallelism shards."""
+    named = settled.get("zero_named")
+    if named and not any(row.holds({"zero_named": named.value}) for row in SAYS):
+        remarks.problems.append(replace(named.item, code="unread", sets="named"))
 
 
 def assume_vocabulary(known: Facts, assumed: Document, framework: Guess, remarks: Remarks) -> None:

@@ -20,7 +20,7 @@ from ..syntax.files import Entry, commands_of, form_of, read_file
 from ..syntax.pasted import Pasted, parts_of
 from ..syntax.recipes import read_recipes
 from ..syntax.shell import read_script
-from ..syntax.started import commands_in
+from ..syntax.started import commands_in, printed_in
 from ..syntax.words import STEP, Source, Word, split
 from .commands import base_name, read_command
 from .findings import Assignment, Findings, Reading
@@ -71,8 +71,10 @@ def _read_part(found: Findings, part: Pasted, is_one_of_several: bool) -> str:
     elif form in ("shell", "python"):
         form = "shell"
         _read_script(found, source)
-        if len(found.assignments) == before[0]:  # a list of words out of a program
+        if len(found.assignments) == before[0]:  # a list out of a program, or its log
             _read_started(found, source)
+            for words in printed_in(source)[:1]:
+                read_command(found, words)
     else:
         _read_whole_file(found, source, form)
     if is_one_of_several and len(found.assignments) == before[0]:

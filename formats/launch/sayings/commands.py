@@ -12,7 +12,7 @@ from .. import flags
 from ..flags import WORDS, Fields, Kind, Row, plain_name, row_of
 from ..schemas import Schema, marks_of, schema_of
 from ..syntax.shell import SCRIPTS
-from ..syntax.words import STEP, Word, following, row_words, whole_place
+from ..syntax.words import STEP, Word, following, row_words, sliced, whole_place
 from .findings import Findings
 from .keys import NAMED, Scope, ignore, ignore_size, read_key
 from .values import OFF, ON, VARIABLE, assign
@@ -145,10 +145,17 @@ def _may_be_model(word: Word, is_first: bool) -> bool:
     return is_first or bool(not word.why and _MODEL.fullmatch(word.text))
 
 
+_UNNAMED = ("variable", "command", "arithmetic")
+"""Why the name of an option may be any."""
+
+
 def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     """Reads one option with its values; returns the number of words that it takes."""
     words, word, short = command.words, command.words[at], flags.SHORT.get(launcher, {})
     name, equals, _ = word.text.partition("=")
+    if word.why in _UNNAMED and Word((*sliced(word.runs, 0, len(name)),), word.at).why:
+        found.add(found.unresolved, "may-hold-options", name, "", word.place)
+        return 1
     row = short.get(name) or _row_in(command.schema, name)
     if name in ("-e", "--env") and words[at + 1 : at + 2] and not equals:
         return _environment(found, command, words[at + 1])

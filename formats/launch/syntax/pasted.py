@@ -47,12 +47,7 @@ Span = tuple[int, int]
 
 _FENCE = re.compile(r"[ \t]*(?:[-*+][ \t]+|\d+\.[ \t]+)?(`{3,}|~{3,})[ \t]*([\w+.-]*)[^`\n]*")
 _QUOTED = re.compile(r"[ \t]*(?:>[ \t]?)+")
-_LABEL = re.compile(
-    r"(?:\[[\w-]{0,40}\d\](?::|(?=\s))|[\w.-]{1,40}: (?=\d{4}-\d\d-\d\d |-|\s)|\d{1,9}: "
-    r"|\d{4}-\d\d-\d\d[ T][\d:.,]{1,20}(?:Z|[+-]\d\d:?\d\d)?:?|\[\d{4}-\d\d-\d\d[^\]]{0,40}\]"
-    r"|\s{1,40}){0,9}"
-)
-_ARGUMENT = re.compile(r"([a-z][a-z0-9_]*) \.{2,} ?(.*)")
+_ARGUMENT = re.compile(r"(?<![\w.-])([a-z][a-z0-9_]*) \.{2,} ?(.*)")
 _WORLD = re.compile(r"using world size: ?\d+,.*")
 _MESH = re.compile(r"[Bb]uilding \d-D device mesh with (\[[^\]]*\]),? (\[[\d, ]*\])")
 _PROMPT = re.compile(r"[ \t]*(?:\([\w.-]+\) )?(?:[\w.-]+@[\w.-]+(?::[^\s$#]*)?)?\$ ")
@@ -250,10 +245,8 @@ def _printed(source: Source, lines: Sequence[Span]) -> Printed:
     for start, end in lines:
         spend(STEP, "words")
         end = min(end, start + 4 * LONGEST)
-        label = _LABEL.match(text, start, end)
-        at = label.end() if label else start
         line = text[start:end].rstrip("\n\r ")
-        if match := _ARGUMENT.match(text, at, start + len(line)):
+        if match := _ARGUMENT.search(text, start, start + len(line)):
             found.setdefault(match[1], source.word(*match.span(2)))
         elif match := _WORLD.search(text, start, start + len(line)):
             at = match.start()

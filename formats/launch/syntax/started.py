@@ -44,6 +44,11 @@ _LINE_OF_OPTIONS = re.compile(r"\n(?=[ \t]{0,80}--[A-Za-z])")
 MOST = 20_000
 """The most characters of one command."""
 
+MOST_MEMBERS = 200
+"""The most members that a loop goes through."""
+
+_PERCENT = re.compile(r"(%[ds])")
+
 
 def commands_in(source: Source, known: Known = lambda word: word[:2] == "--") -> list[list[Word]]:
     """The words of each command, in their order. known: of its options one must be known."""
@@ -53,6 +58,57 @@ def commands_in(source: Source, known: Known = lambda word: word[:2] == "--") ->
     found = _Started(source, known)
     found.body(tree.body)
     return found.commands
+
+
+PRINTED = (
+    (re.compile(r"non-default args: (\{[^\n]*\})"), ("vllm", "serve")),
+    (re.compile(r"\bserver_args=(ServerArgs\([^\n]*\))"), ENGINES["sglang"][1]),
+    (re.compile(r"LLM engine \(v[^)\n]*\) with config: ([^\n]*)"), ("vllm", "serve")),
+)
+"""The options of a server as it prints them when it starts, and its command.
+
+Sources: vllm-project/vllm v0.11 vllm/entrypoints/utils.py (log_non_default_args), vllm/v1/engine/
+core.py; sgl-project/sglang 0.5 python/sglang/srt/entrypoints/engine.py.
+"""
+
+_PAIR = re.compile(r"""(?:'(\w+)': |\b(\w+)=)('[^'\n]*'|"[^"\n]*"|[\w.+-]+)(?=[,)}\s]|$)""")
+
+
+CALLED = {"max_seq_len": "max_model_len"}
+"""Options by what is printed of them."""
+
+
+def _appends(node: ast.stmt) -> bool:
+    """Whether a statement adds words to a list."""
+    match node:
+        case ast.Expr(ast.Call(ast.Attribute(ast.Name(), "append" | "extend"))):
+            return True
+    return False
+
+
+def printed_in(source: Source) -> list[list[Word]]:
+    """The commands of servers that printed their options.
+
+    >>> text = "INFO non-default args: {'model': 'm', 'tensor_parallel_size': 4, 'seed': None}"
+    >>> [word.text for word in printed_in(Source.of(text))[0]]
+    ['vllm', 'serve', '--model', 'm', '--tensor-parallel-size', '4']
+    """
+    commands, text = [], source.text
+    for pattern, command in PRINTED:
+        for match in pattern.finditer(text):
+            words = [Word((CommandRun(one, *match.span(1)),), match.span(1)) for one in command]
+            for pair in _PAIR.finditer(text, *match.span(1)):
+                name, value = next(filter(None, pair.group(1, 2))), source.word(*pair.span(3))
+                spend(STEP, "words")
+                plain = value.text.strip("'\"")
+                if plain in ("None", "False", "", "auto"):
+                    continue
+                option = f"--{CALLED.get(name, name).replace('_', '-')}"
+                words.append(Word((CommandRun(option, *value.place),), value.place))
+                if plain != "True":
+                    words.append(Word((CommandRun(plain, *value.place),), value.place))
+            commands.append(words)
+    return commands
 
 
 class _Started(ast.NodeVisitor):
@@ -113,6 +169,37 @@ class _Started(ast.NodeVisitor):
             self.lists[name] = [*self._words(value)]
         elif (runs := self._runs(value)) is not None:
             self.texts[name] = runs
+
+    def visit_For(self, node: ast.For) -> None:
+        """What a body adds to lists, once for each member of a literal list or mapping; what it
+        starts would be several jobs."""
+        adds = all(isinstance(one, ast.AugAssign) or _appends(one) for one in node.body)
+        members = self._members(node.iter) if adds else []
+        for value in members[:MOST_MEMBERS]:
+            pairs = [(node.target, value)]
+            if isinstance(node.target, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = [*zip(node.target.elts, value.elts)]
+            for target, one in pairs:
+                if isinstance(target, ast.Name):
+                    self._set(target.id, one)
+            self.body(node.body)
+        if not members:
+            self.generic_visit(node)
+
+    def _members(self, node: ast.expr) -> list[ast.expr]:
+        """What a loop over an expression goes through; empty where that is not literal."""
+        match node:
+            case ast.Name(name) if name in self.names:
+                return self._members(self.names[name])
+            case ast.List(elements) | ast.Tuple(elements):
+                return elements
+            case ast.Call(ast.Attribute(of, "items"), []):
+                of = self.names.get(of.id, of) if isinstance(of, ast.Name) else of
+                if isinstance(of, ast.Dict):
+                    keys = [key for key in of.keys if key is not None]
+                    pairs = zip(keys, of.values)
+                    return [ast.copy_location(ast.Tuple([*pair]), of) for pair in pairs]
+        return []
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         if not (isinstance(node.target, ast.Name) and isinstance(node.op, ast.Add)):
@@ -232,9 +319,26 @@ class _Started(ast.NodeVisitor):
                 return [run for word in words for run in (*word.runs, space)][:-1]
             case ast.Call(ast.Name("str"), [inner]):
                 return self._runs(inner)
+            case ast.Call(ast.Attribute(ast.Constant(str(text)), "format"), values):
+                return self._filled(node, re.split(r"(\{\})", text), values)
+            case ast.BinOp(ast.Constant(str(text)), ast.Mod(), value):
+                values = value.elts if isinstance(value, ast.Tuple) else [value]
+                return self._filled(node, _PERCENT.split(text), values)
         for value in literal(node, self.names, PYTHONS, 9):
             return [self._run(node, str(value))]
         return None
+
+    def _filled(
+        self, node: ast.expr, parts: list[str], values: list[ast.expr]
+    ) -> list[CommandRun] | None:
+        """A text whose every second part is a place for the next of some values."""
+        if len(parts) // 2 != len(values) or any("{" in part for part in parts[::2]):
+            return None
+        runs: list[CommandRun] = []
+        for part, value in itertools.zip_longest(parts[::2], values):
+            runs += [self._run(node, part)] if part else []
+            runs += self._runs_or_open(value) if value else []
+        return runs
 
     def _runs_or_open(self, node: ast.expr) -> list[CommandRun]:
         runs = self._runs(node)

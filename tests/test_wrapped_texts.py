@@ -1,0 +1,194 @@
+"""What stands around a command: other programs, containers, programs in Python, logs, remarks."""
+
+import pytest
+
+from formats.launch import parse
+from formats.launch.training import training_of
+
+SCRIPT = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py"
+SIZES = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
+WHOLE = {"nodes": 2, "gpus_per_node": 8, "tp": 4, "pp": 2}
+SERVER = {"tp": 4}
+LISTING = """
+  context_parallel_size ........................... 2
+  expert_model_parallel_size ...................... 4
+  pipeline_model_parallel_size .................... 2
+  tensor_model_parallel_size ...................... 4
+"""
+PRINTED = {"cp": 2, "ep": 4, "pp": 2, "tp": 4}
+POD = """spec:
+  containers:
+  - name: server
+    env:
+    - {name: VLLM_PP_LAYER_PARTITION, value: "30,34"}
+    command: [vllm, serve, Qwen/Qwen3-32B, --pipeline-parallel-size, "2"]
+"""
+ENGINE = """Initializing a V1 LLM engine (v0.11.0) with config: model='Qwen/Qwen3-32B', \
+speculative_config=None, dtype=torch.bfloat16, max_seq_len=40960, tensor_parallel_size=4, \
+pipeline_parallel_size=1, quantization=None, seed=0"""
+
+
+def prefixed(label: str) -> str:
+    return "".join(f"{label}{line}\n" for line in LISTING.splitlines())
+
+
+TEXTS = {
+    "env before it": (f"env NCCL_DEBUG=INFO A=1 {SCRIPT} {SIZES}", WHOLE),
+    "sudo with an option": (f"sudo -E env A=1 {SCRIPT} {SIZES}", WHOLE),
+    "a remark behind each line": (
+        "vllm serve m  # on half a node\n--tensor-parallel-size 4   # cut\n--data-parallel-size 2",
+        {"tp": 4},
+    ),
+    "a list of quoted words": (
+        '"torchrun", "--nnodes", "2", "--nproc_per_node", "8",\n'
+        '"--tensor-model-parallel-size", "4",\n"--pipeline-model-parallel-size", "2",',
+        WHOLE,
+    ),
+    "python -c": (
+        "python -c \"from vllm import LLM; LLM('m', tensor_parallel_size=4)\"",
+        SERVER,
+    ),
+    "a program in a here-document": (
+        "python3 - <<'EOF'\nfrom vllm import LLM\nLLM('m', tensor_parallel_size=4)\nEOF\n",
+        SERVER,
+    ),
+    "the cat that showed a file": (
+        f"$ cat run.sh\nsource sizes.sh\n{SCRIPT} $SIZES\n$ cat sizes.sh\nSIZES='{SIZES}'\n",
+        WHOLE,
+    ),
+    "a remark with the file's name": (
+        f"source conf/sizes.sh\n{SCRIPT} $SIZES\n\n# conf/sizes.sh:\nSIZES='{SIZES}'\n",
+        WHOLE,
+    ),
+    "head's and tail's lines": (
+        f"==> run.sh <==\n. ./sizes.sh\n{SCRIPT} $SIZES\n\n==> sizes.sh <==\nSIZES='{SIZES}'\n",
+        WHOLE,
+    ),
+    "options of a mapping": (
+        "import subprocess\nsizes = {'tensor-model-parallel-size': 4,"
+        " 'pipeline-model-parallel-size': 2}\n"
+        f"cmd = {SCRIPT.split()}\nfor name, size in sizes.items():\n"
+        "    cmd += [f'--{name}', str(size)]\nsubprocess.run(cmd)",
+        WHOLE,
+    ),
+    "format": (
+        f"import os\nos.system('{SCRIPT} --tensor-model-parallel-size {{}} "
+        "--pipeline-model-parallel-size {}'.format(4, 2))",
+        WHOLE,
+    ),
+    "percent": (
+        f"import os\nos.system('{SCRIPT} --tensor-model-parallel-size %d "
+        "--pipeline-model-parallel-size %s' % (4, 2))",
+        WHOLE,
+    ),
+    "a label of kubectl logs": (prefixed("[pod/train-worker-0/pytorch] "), PRINTED),
+    "a label of Ray": (prefixed("(TrainWorker pid=1234, ip=10.0.0.3) "), PRINTED),
+    "a label of a logger": (prefixed("INFO:root:"), PRINTED),
+    "a server's line of options": (
+        "INFO [utils.py:233] non-default args: {'model': 'm', 'tensor_parallel_size': 4, "
+        "'seed': None, 'enforce_eager': True}",
+        SERVER,
+    ),
+    "a server's line of everything": (
+        "server_args=ServerArgs(model_path='m', tp_size=4, dp_size=1, quantization=None)",
+        SERVER,
+    ),
+    "an engine's line": (ENGINE, SERVER),
+    "recipes of NeMo": (
+        "from nemo.collections import llm\n"
+        "recipe = llm.llama3_70b.pretrain_recipe(num_nodes=2, num_gpus_per_node=8)\n"
+        "recipe.trainer.strategy.tensor_model_parallel_size = 4\n"
+        "recipe.trainer.strategy.pipeline_model_parallel_size = 2",
+        WHOLE,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_sizes_behind_it_are_read(name):
+    text, sizes = TEXTS[name]
+    parsed = parse(text)
+    assert {field: parsed.values.get(field) for field in sizes} == sizes
+
+
+def test_the_variables_of_a_container_count_and_the_engines_length():
+    assert parse(POD).serving["served_partition"] == "30,34"
+    assert parse(ENGINE).serving["served_length"] == 40960
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "docker run -e TP=4 image bash /w/train.sh --bf16",
+        "just train TP=4",
+        "python3 main.py training=gpt3/175b cluster=bcm",
+        "x.py vision.tensor_model_parallel_size=8",
+        # Options whose names nothing tells, and a loop that would start several jobs.
+        f"import os, subprocess\ncmd = {SCRIPT.split()}\nfor name, size in sizes():\n"
+        "    cmd += [f'--{name}', str(size)]\nsubprocess.run(cmd)",
+        "import os\nfor tp in (2, 4):\n"
+        f"    os.system(f'{SCRIPT} --tensor-model-parallel-size {{tp}}')",
+    ],
+)
+def test_what_is_not_in_the_text_is_asked_for(text):
+    assert "tp" in parse(text).asks
+
+
+@pytest.mark.parametrize(
+    ("frequency", "dense"),
+    [("([0]*3+[1]*29)", 3), ("1", 0), ("[1]*32", 0), ("2", None), ("([0,1]*16)", None)],
+)
+def test_layers_with_experts_that_do_not_all_follow_the_dense_ones_are_a_remark(frequency, dense):
+    parsed = parse(
+        f"{SCRIPT} --num-layers 32 --hidden-size 64 --num-attention-heads 4 --num-experts 8 "
+        f"--moe-layer-freq '{frequency}'"
+    )
+    assert training_of(parsed).get("dense_layers") == dense
+    unread = [item.name for item in parsed.problems if item.code == "unread"]
+    assert unread == (["--moe-layer-freq"] if dense is None else [])
+
+
+HF = "torchrun --nproc_per_node 8 run_clm.py --per_device_train_batch_size 1 "
+TITAN = "[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
+FOUNDRY = "max_seq_len: 2048\nglobal_train_batch_size: 64\ndevice_train_microbatch_size: 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "zero"),
+    [
+        (HF, 0),
+        (f"{HF} --fsdp 'offload full_shard auto_wrap'", 3),
+        (f"{HF} --fsdp hybrid_shard_zero2", 2),
+        (f"{HF} --fsdp no_shard", 0),
+        ("accelerate launch --num_processes 8 --use_fsdp run.py", 3),
+        ("accelerate launch --num_processes 8 --use_fsdp --fsdp_sharding_strategy 2 run.py", 2),
+        (TITAN.format(8, 1), 0),
+        (TITAN.format(1, 8) + 'fsdp_reshard_after_forward = "never"', 2),
+        ('{"train_micro_batch_size_per_gpu": 2, "train_batch_size": 64}', 0),
+        (FOUNDRY, 0),
+        (f"{FOUNDRY}fsdp_config: {{sharding_strategy: HYBRID_SHARD}}", 3),
+        (
+            "from lightning import Trainer\nTrainer(strategy='deepspeed_stage_2_offload')",
+            2,
+        ),
+    ],
+)
+def test_what_data_parallelism_keeps_is_the_frameworks_word(text, zero):
+    assert training_of(parse(text))["zero"] == zero
+
+
+def test_a_file_of_deepspeed_that_is_not_here_is_known_by_its_name_with_a_remark():
+    parsed = parse(f"{HF} --deepspeed mine/ds_zero3.json")
+    assert training_of(parsed)["zero"] == 3
+    assert [item.code for item in parsed.problems] == ["unread"]
+    unknown = parse(f"{HF} --deepspeed mine/ds.json")
+    assert "zero" not in training_of(unknown)
+    assert [item.code for item in unknown.problems] == ["unread"]
+
+
+def test_a_switch_against_recomputation_is_no_silence():
+    text = "model_name_or_path: Qwen/Qwen3-8B\nstage: sft\nfinetuning_type: full\ncutoff_len: 8\n"
+    found = [
+        training_of(parse(text + more)) for more in ("", "disable_gradient_checkpointing: true")
+    ]
+    assert [one["recompute"] for one in found] == ["full", "none"]
