@@ -195,6 +195,14 @@ class Scene(Protocol):
 Titled = Sequence[tuple[str, Scene]]
 """Scenes with their titles."""
 
+
+class Together(NamedTuple):
+    """Pictures that a slide shows all of, and what it shows where they are not readable so."""
+
+    pictures: Titled
+    instead: Titled
+
+
 Plain = Blocks | Lines | Pixels | Words
 Mark = Plain | Numbers | Layer | Slot
 

@@ -33,7 +33,7 @@ from request.named.kept import kept_context
 from request.named.launch import read_pasted, with_pasted
 from request.resolve import MODEL, from_preset
 from request.state import State
-from request.words import sentence
+from request.words import sentence, value_text
 from texts.sentences import note_text
 from views.base.html import unparted
 from views.launch.view import NEEDS_ANSWER, SHOWN_ITEMS, check_text, counts_as, launch_pictures
@@ -398,7 +398,9 @@ def test_a_script_as_published_is_reported(key, language):
             assert name == getattr(item, "name", "")
             if part == "understood":
                 written = f"{item.value} → " if item.value else ""
-                assert said == written + counts_as(item.sets, language)
+                control, _, to = said.partition(PAGE["colon"][language])
+                assert control == written + counts_as(item.sets, language)
+                assert not to.isdigit()
             elif language == "en" and part != "missing":
                 assert said == note_text(item)
             assert "{" not in said.replace(name, "").replace("${", "")
@@ -733,3 +735,31 @@ def test_one_of_several_runs_is_chosen_on_the_page():
 
 def test_a_run_stands_in_no_link():
     assert "run" not in to_query(State(paste=TWO_RUNS, run="2: pretrain.py"))
+
+
+# -- what is read, and what it is compared with ---------------------------------------------------
+
+PASTED = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 4
+ --pipeline-model-parallel-size 2 --num-experts 8 --expert-model-parallel-size 2 --num-layers 32
+ --hidden-size 4096 --num-attention-heads 32 --position-embedding-type rope --disable-bias-linear
+""".replace("\n", "\\\n")
+
+
+@every("language", LANGUAGES)
+def test_what_is_read_says_to_what_an_option_sets_its_control(language):
+    """ "rope → Learned positions" and "--disable-bias-linear → Biases" read as the opposite."""
+    page = answer(State(view="launch", lang=language, paste=PASTED)).picture
+    said = dict(listed(page, "launch_understood", language))
+    off, none = (value_text(*one, language) for one in (("tied", "off"), ("biases", "none")))
+    assert said["--position-embedding-type"].startswith("rope → ")
+    assert said["--position-embedding-type"].endswith(PAGE["colon"][language] + off)
+    assert said["--disable-bias-linear"].endswith(PAGE["colon"][language] + none)
+
+
+@every("etp, is_shown", [("", True), ("4", True), ("1", False), ("2", False)])
+def test_a_text_without_etp_asks_for_that_of_tp(etp, is_shown):
+    """Its dense mesh alone was compared, and etp was taken to be 1."""
+    state = State(view="launch", nodes=4, tp=4, pp=2, ep=2, etp=etp, experts=8, paste=PASTED)
+    page = answer(state).picture
+    assert ("The page shows what the text asks for" in written(page)) == is_shown
+    assert bool(select(page, ".given-back")) == (not is_shown)

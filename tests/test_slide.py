@@ -26,6 +26,7 @@ from render.files.tables import LONGEST, MOST_LINES, CodeChart
 from render.marks import Blocks, Words, advance, is_wide
 from render.palette import GROUP_INK, KIND_TINTS, PALETTE, PLAIN_CELL, SHADES, rgb
 from render.scenes.job import JobPicture
+from request.answers.compare.sides import comparison_of
 from request.answers.sentence import question, sentence_of
 from request.answers.slow.files import example
 from request.context import Context
@@ -35,6 +36,7 @@ from request.resolve import from_preset, resolve
 from request.state import State
 from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
+from views.compare.view import compare_slide
 from views.export import download, picture_file, short_address, slide_of
 from views.hosts.view import hosts_pictures, hosts_summary
 from views.nodes.map import Sent
@@ -417,3 +419,19 @@ def test_the_endpoint_answers_with_the_same_trace():
     assert [one["args"]["op"] for one in events_of(answered)] == [
         op for row in rows for op, _, _ in row
     ]
+
+
+@every("size, kept", [("16", "~tp=4"), ("2,048", "~pp=8"), ("16,384", "~pp=8")])
+def test_a_slide_of_two_layouts_shows_both_jobs_each_below_its_costs(size, kept):
+    context = Context.of(replace(SIZES[size], view="compare", kept=kept))
+    shown = compare_slide(context)
+    assert [type(scene) for _, scene in shown.pictures] == [JobPicture, JobPicture]
+    words = " ".join(text for text, _ in words_of(slide_of(context, address=ADDRESS)))
+    found = context.once(comparison_of)
+    for side in found.sides:
+        assert f"{side.name}: about {side.cost()['cost_step'][1]} a step" in words
+
+
+def test_a_slide_of_two_layouts_whose_numbers_would_be_small_is_a_table_of_all_costs():
+    context = Context.of(replace(SIZES["256"], view="compare", kept="~pp=8"))
+    assert "Bytes out of NVLink domains" in dict(words_of(slide_of(context, address=ADDRESS)))

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 from urllib.parse import quote
 
 from descriptions import PAGE, SAVED, SHELL, counted
@@ -16,7 +17,7 @@ from groups.layout import Layout
 from render.files.figure import figure
 from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
-from render.marks import Drawing
+from render.marks import Drawing, Together
 from request.answers.sentence import question, sentence_of
 from request.context import Context, of_server
 from request.hosts import placement_or_none
@@ -81,7 +82,7 @@ def picture_file(
 def file_of(context: Context, theme: str = "light") -> Drawing:
     """The pictures, one below the other."""
     layout, language = context.layout, context.language
-    drawn = _drawn(VIEWS[view_of(context.state)].pictures or groups_pictures, context)
+    drawn = _drawn((VIEWS[view_of(context.state)].pictures or groups_pictures)(context))
     meshes = ", ".join(str(mesh) for _, mesh, _ in by_grid(layout, context.visible))
     caption = f"{meshes}, {_machines(layout, language)}"
     return figure(drawn, caption, theme, _key(language))
@@ -93,9 +94,9 @@ def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawi
     view = VIEWS[view_of(context.state)]
     if view.title is None:
         title, sentence = question(rank, language), sentence_of(layout, rank, language)
-        drawn = _drawn(job_pictures, context)
+        drawn: Pictures | Together = _drawn(job_pictures(context))
     else:
-        drawn = _drawn(view.slide or view.pictures or job_pictures, context)
+        drawn = _drawn((view.slide or view.pictures or job_pictures)(context))
         title = view.title[language]
         sentence = view.summary(context) if view.summary else ""
     sizes = _machines(layout, language) + PAGE["colon"][language] + sizes_text(layout)
@@ -141,11 +142,14 @@ def short_address(address: str, context: Context) -> str:
     return before + mark + "&".join(parts)
 
 
-def _drawn(pictures: Callable[[Context], Pictures], context: Context) -> Pictures:
-    drawn = pictures(context)
-    if not drawn:
+Some = TypeVar("Some", Pictures, Pictures | Together)
+
+
+def _drawn(pictures: Some) -> Some:
+    """Errors: LayoutError where there are none."""
+    if not pictures:
         raise LayoutError("no-picture", "the view has no picture of this layout")
-    return drawn
+    return pictures
 
 
 def in_a_font(context: Context, form: str) -> Context:

@@ -7,11 +7,22 @@ bottom the sizes of the job and the address that shows it again.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..marks import LOOKS, Drawing, Plain, Scene, Titled, Words, advance, shortened, wrapped
+from ..marks import (
+    LOOKS,
+    Drawing,
+    Plain,
+    Scene,
+    Titled,
+    Together,
+    Words,
+    advance,
+    shortened,
+    wrapped,
+)
 from ..scenes.charts import OverTime
 from ..scenes.geometry import LETTERS
 from .figure import MARGIN as FROM
@@ -60,7 +71,7 @@ class SlideText(NamedTuple):
 
 def slide(
     text: SlideText,
-    pictures: Titled,
+    pictures: Titled | Together,
     theme: str = "light",
     key: Mapping[str, str] = {},
 ) -> Drawing:
@@ -91,12 +102,12 @@ def slide(
     words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
     foot -= SMALL * 1.4 + 6
     larger = LABEL / OF_KEY
-    for count in range(min(MOST, len(pictures)), 0, -1):  # the first that are readable together
-        scenes = [scene for _, scene in pictures[:count]]
+    for shown in _choices(pictures):  # the first that are readable together
+        scenes = [scene for _, scene in shown]
         legend = Legend.of(scenes, theme, OF_KEY, key, across / larger)
         top = foot - larger * (legend.height - OF_KEY) if legend.entries else foot
-        heights, columns = (y + 16, top - 14), range(1, min(COLUMNS, count) + 1)
-        ways = (_arranged(pictures[:count], number, *heights, theme) for number in columns)
+        heights, columns = (y + 16, top - 14), range(1, min(COLUMNS, len(shown)) + 1)
+        ways = (_arranged(shown, number, *heights, theme) for number in columns)
         arrangement = max(ways, key=lambda drawing: drawing.quality)
         if arrangement.letters >= READABLE:
             break
@@ -104,6 +115,19 @@ def slide(
     placed.append((MARGIN - FROM * larger, top, larger, list(legend.marks())))
     placed.append((0.0, 0.0, 1.0, words))
     return Drawing(WIDTH, HEIGHT, look.page, placed)
+
+
+def _choices(pictures: Titled | Together) -> Iterator[Titled]:
+    """What is tried, in order: as many of the first pictures as there are; the last is taken.
+
+    >>> [len(shown) for shown in _choices([("", OverTime)] * 2)]
+    [2, 1]
+    """
+    if isinstance(pictures, Together):
+        yield pictures.pictures[:MOST]
+        pictures = pictures.instead
+    for count in range(min(MOST, len(pictures)), 0, -1):
+        yield pictures[:count]
 
 
 def _address(text: str, room: float) -> list[str]:

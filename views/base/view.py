@@ -9,7 +9,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from descriptions import VIEWS, Text
-from render.marks import Titled
+from render.marks import Titled, Together
 from request.context import Context
 from request.inputs import fields_of
 
@@ -51,7 +51,7 @@ class View:
     pictures: Callable[[Context], Pictures] | None = None
     title: Text | None = None
     summary: Callable[[Context], str] | None = None
-    slide: Callable[[Context], Pictures] | None = None
+    slide: Callable[[Context], Pictures | Together] | None = None
     details: Callable[[Context], Markup] | None = None
     files: tuple[str, ...] = TABLES
     pins_locally: bool = False

@@ -19,7 +19,7 @@ from groups.grouping import Grouping
 from groups.kept import kept
 from groups.layout import Layout
 from render.files.tables import TableChart
-from render.marks import Scene
+from render.marks import Scene, Together
 from render.scenes import groups as scene
 from render.svg import groups as svg
 from request.answers.compare.api import compare as compare_endpoint
@@ -296,8 +296,9 @@ def _on_its_own(side: Side) -> Context:
     return Context(side.layout, replace(side.context.state, more=(), group_type="auto"))
 
 
-def compare_slide(context: Context) -> Pictures:
-    """The costs of the layouts; both jobs if the model does not fit one."""
+def compare_slide(context: Context) -> Pictures | Together:
+    """Both jobs, each with its costs, as far as they are readable side by side; else a table of all
+    costs."""
     language, found = context.language, context.once(comparison_of)
     if any(side.is_refused for side in found.sides):
         return _jobs(found)
@@ -311,7 +312,20 @@ def compare_slide(context: Context) -> Pictures:
     )
     decides = _deciding(found)
     marked = COSTS.index(decides) if decides else -1
-    return [("", TableChart(Table("compare", heads, rows), marked))]
+    costs = TableChart(Table("compare", heads, rows), marked)
+    return [("", costs)] if found.serves else Together(_with_costs(found, language), [("", costs)])
+
+
+def _with_costs(found: Compared, language: str) -> Pictures:
+    """Both jobs, each below its main costs; of one with experts the dense mesh."""
+    pictures = []
+    for side in found.sides:
+        cost = side.cost(language)
+        assert cost is not None  # none is refused
+        amounts = {name.removeprefix("cost_"): text for name, (_, text) in cost.items()}
+        title = PAGE["slide_side"][language].format(side=side.name, **amounts)
+        pictures.append((title, job_pictures(_on_its_own(side))[0][1]))
+    return pictures
 
 
 def _deciding(found: Compared) -> str:

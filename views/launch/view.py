@@ -25,11 +25,17 @@ from request.answers.launch import cluster_check, launch_command, read_launch
 from request.context import Context
 from request.fixes import fixes_of
 from request.hosts import placement_or_none
-from request.named.launch import options_of_page, pasted_changes, read_pasted, with_pasted
+from request.named.launch import (
+    options_of_page,
+    pasted_changes,
+    read_pasted,
+    training_fields,
+    with_pasted,
+)
 from request.resolve import resolve, sizes_text
 from request.state import State, is_empty, require_choice
 from request.units import ranges_text
-from request.words import control_label, fix_label, saying, sentence
+from request.words import control_label, fix_label, saying, sentence, value_text
 from training.configs.compact import is_config
 
 from ..base import form
@@ -124,7 +130,8 @@ def _verdict(layout: Layout, state: State, text: Parsed, language: str) -> Marku
     except LayoutError as error:
         asks, buttons = sentence(error, language), [] if text.defaulted else buttons
     else:
-        words = "launch_shown" if pasted.mesh == layout.mesh else "launch_asks"
+        is_shown = (pasted.mesh, pasted.expert) == (layout.mesh, layout.expert)
+        words = "launch_shown" if is_shown else "launch_asks"
         asks = say(
             "launch_open" if open_fields else words,
             gpus=counted(pasted.world_size, "gpu", language),
@@ -159,6 +166,7 @@ def _rewritten_html(layout: Layout, state: State, text: Parsed) -> Markup:
     make it the plan on screen; empty if no size differs."""
     language = state.language
     known = {**text.assumed, **text.values}
+    known.setdefault("etp", known.get("tp", 1))  # as everybody takes what is not said
     sizes = {name: getattr(layout.job, name) for name in SIZES}
     other = {name: n for name, n in sizes.items() if n is not None and n != known.get(name, 1)}
     if text.asks or not known or not other or len(text.text) > LONGEST_BACK:
@@ -268,11 +276,12 @@ def _report(read: Parsed, language: str) -> Markup:
         unresolved=len(read.unresolved),
         problems=len(read.problems),
     )
+    sets = training_fields(read)
     lists = {
         "asked": [
             ("", _note_text(note, language)) for note in read.missing if note.code in NEEDS_ANSWER
         ],
-        "understood": [(note.name, _setting(note, language)) for note in read.understood],
+        "understood": [(note.name, _setting(note, sets, language)) for note in read.understood],
         "unresolved": [(note.name, _note_text(note, language)) for note in read.unresolved],
         "missing": [
             ("", _note_text(note, language))
@@ -292,9 +301,19 @@ NEEDS_ANSWER = ("asked", "nodes-default", "several-runs", "unknown-framework")
 """Notes that the user must answer; all other missing values have defaults."""
 
 
-def _setting(note: Item, language: str) -> str:
-    """An option's text, unless it is a switch, and the control that it sets."""
-    setting = counts_as(note.sets, language)
+def _setting(note: Item, sets: Mapping[str, str], language: str) -> str:
+    """An option's text, unless it is a switch, and the control that it sets; to what, where the
+    control does not say the same: rope is no learned positions.
+
+    >>> item = Item("", "--position-embedding-type", "rope", 0, 0, 1, 1, "positions")
+    >>> _setting(item, {"learned_positions": "off"}, "en")
+    'rope → Learned positions: Off'
+    """
+    setting, control = counts_as(note.sets, language), USED.get(note.sets, note.sets)
+    value = sets.get(control, "")
+    if value and not (value.isdigit() or value == note.value):
+        colon = PAGE["colon"][language]
+        setting += f"{colon}{value_text(control, value, language)}"
     return f"{note.value} → {setting}" if note.value else setting
 
 
