@@ -32,6 +32,7 @@ from training.estimate.seconds import decided, stall_seconds, step_seconds
 from training.estimate.work import Work, work_of
 from training.parameters import active_parameters, total_parameters
 
+from . import fit_pairs
 from .estimate import write
 from .estimate_errors import answered
 
@@ -416,6 +417,7 @@ def main() -> None:
     fitted_constants.cache_clear()
     constants_of.cache_clear()
     write(answered(run for run in runs() if run.counts), unseen)
+    fit_pairs.write()
 
 
 if __name__ == "__main__":

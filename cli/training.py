@@ -172,7 +172,7 @@ def search(inputs: CommandLine) -> Table:
     layout, facts = _facts(inputs, search_facts)
     sizes = [*SIZES, "memory_schedule", "micro_batch", "recompute"]
     columns = ["place", *sizes, "step_seconds", "low_seconds", "high_seconds", "mfu"]
-    columns += ["tflops_per_gpu", "tokens_per_s_per_gpu", "needed_gib", "fit"]
+    columns += ["tflops_per_gpu", "tokens_per_s_per_gpu", "needed_gib", "fit", "quicker_than_given"]
     listed = [[place, row] for place, row in enumerate(facts["best"], 1)]
     if (current := facts["given"]) is not None:
         listed.append([facts["given_place"] or "-", current])
@@ -185,6 +185,7 @@ def search(inputs: CommandLine) -> Table:
             *(round(row["used"][f"{name}_per_second_per_gpu"], 1) for name in ("tflop", "tokens")),
             _gib(row["needed_bytes"]),
             row["fit"],
+            _sure(row.get("than_given")),
         ]
         for place, row in listed
     ]
@@ -194,6 +195,10 @@ def search(inputs: CommandLine) -> Table:
         before.append(f"this layout: {facts['given_is_refused']}")
     after = [] if current is None else [f"the last row is this layout: {_step(current)}"]
     return Report("search", columns, rows, layout, before=before, after=after, facts=facts)
+
+
+def _sure(order: Facts | None) -> float | None:
+    return None if order is None else round(order["is_quicker"], 3)
 
 
 def compare(inputs: CommandLine) -> Table:

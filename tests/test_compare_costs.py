@@ -239,7 +239,8 @@ def test_steps_within_the_error_are_told_apart_by_their_bytes():
 
 def test_a_part_that_does_not_decide_says_so():
     """The parts differ in seconds that sum up to the difference of the steps."""
-    assert decided(ACROSS, IN_NODE)["cost_step"] == PAGE["why_worse"]["en"]
+    sure = PAGE["sure_short"]["en"].format(share="99%")
+    assert decided(ACROSS, IN_NODE)["cost_step"] == PAGE["why_worse"]["en"] + sure
     first, second = alone(IN_NODE)[0], alone(ACROSS)[0]
     for now, kept, costs_now, costs_kept in (
         (ACROSS, IN_NODE, second, first),
@@ -273,7 +274,9 @@ def test_a_layout_that_cannot_be_trained_is_never_better():
 def test_the_slide_says_the_verdict_of_the_page():
     for now, kept in ((ACROSS, IN_NODE), (FULL, FITTING)):
         context = Context.of(replace(now, view="compare", kept=f"?{to_query(kept)}"))
-        assert compare_summary(context).startswith(verdict_of(now, kept))
+        page, _, sure = verdict_of(now, kept).partition(" 99% sure that")
+        assert compare_summary(context).startswith(page)
+        assert bool(sure) == (now is ACROSS)  # on the slide it stands beside the steps
         ((_, chart),) = compare_slide(context)
         assert chart.heads[1:3] == names_of_sides(Context.of(kept), Context.of(now))
         assert [row[-1] for row in chart.rows] == [row[-1] for row in costs(compared(now, kept))]

@@ -10,7 +10,7 @@ from groups import LayoutError
 from groups.notes import Note
 from training.estimate import Estimate
 from training.recompute import WORDS, modules_of
-from training.search import alone, compared, published_layouts, search
+from training.search import alone, compared, order_of, published_layouts, search
 from training.split import SIZES
 
 from ..context import Context
@@ -18,7 +18,7 @@ from ..endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, trainin
 from ..units import gib, seconds_text
 from ..words import value_text, within_sentence
 from .estimate.measured import measured_facts
-from .estimate.words import estimate_facts
+from .estimate.words import estimate_facts, order_facts
 
 
 @training_endpoint
@@ -57,6 +57,7 @@ def search_facts(context: Context) -> dict[str, object]:
     except LayoutError as error:
         refusal = str(error)
     result = search(job)
+    first = result.best[0] if result.best else None
     return {
         **job_facts(trained),
         "cluster": trained.cluster_id,
@@ -66,7 +67,7 @@ def search_facts(context: Context) -> dict[str, object]:
         "ways": result.ways,
         "too_large": result.too_large,
         "complete": result.complete,
-        "given": current and _candidate(current, alone(current)),
+        "given": current and _candidate(current, alone(current), first),
         "given_place": current and current.fits and result.place(current.seconds),
         "given_is_refused": refusal,
         **measured_facts(context),
@@ -74,7 +75,13 @@ def search_facts(context: Context) -> dict[str, object]:
             {"preset": placed.preset, "place": placed.place or None, "slower": placed.slower}
             for placed in published_layouts(job, result)
         ],
-        "best": [_candidate(estimate, _reasons(estimate, current)) for estimate in result.best],
+        "best": [
+            {
+                **_candidate(estimate, _reasons(estimate, current), first),
+                "than_given": current and order_facts(order_of(estimate, current)),
+            }
+            for estimate in result.best
+        ],
     }
 
 
@@ -83,7 +90,10 @@ def _reasons(estimate: Estimate, current: Estimate | None) -> list[Note]:
     return alone(estimate) if current is None or is_same else compared(estimate, current)
 
 
-def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, object]:
+def _candidate(
+    estimate: Estimate, reasons: list[Note], first: Estimate | None
+) -> dict[str, object]:
+    """A layout, and how sure it is that it is quicker than the first of the list."""
     split, training = estimate.request.split, estimate.request.training
     return {
         **{name: getattr(split, name) for name in SIZES},
@@ -97,6 +107,7 @@ def _candidate(estimate: Estimate, reasons: list[Note]) -> dict[str, object]:
         "ep_overlap": training.ep_overlap,
         **fit_facts(estimate.fit),
         **estimate_facts(estimate),
+        "than_first": first and order_facts(order_of(estimate, first)),
         "reasons": [
             {"code": reason.code, "words": reason_text(reason, "en")} for reason in reasons
         ],

@@ -41,7 +41,8 @@ class Fitted(TypedDict):
 
     seen: the range of the runs with a step time, by GPU family, then "dense" or "moe": least and
     most active parameters, and most GPUs. jobs: nanotron's runs: parameters, GPUs, samples per
-    step, and tokens of a sequence. Parameters and counts are in doublings (log2).
+    step, and tokens of a sequence. Parameters and counts are in doublings (log2). pairs: both
+    numbers of training.search.sure, of tuned software and of nanotron.
     """
 
     shared: dict[str, float]
@@ -50,6 +51,7 @@ class Fitted(TypedDict):
     spread: dict[str, list[float]]
     seen: dict[str, dict[str, list[float]]]
     jobs: list[list[float]]
+    pairs: dict[str, list[float]]
 
 
 @lru_cache(maxsize=1)

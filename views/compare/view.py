@@ -337,7 +337,7 @@ def _deciding(found: Compared) -> str:
 def compare_summary(context: Context) -> str:
     """The verdict, and what is trained."""
     language, found = context.language, context.once(comparison_of)
-    lines = [verdict_text(found, language)]
+    lines = [verdict_text(found, language, is_short=True)]
     if found.first.layout.world_size != found.second.layout.world_size:
         lines += (_line(side, language) for side in found.sides)
     lines.append(_what(found, language))

@@ -15,7 +15,7 @@ from groups import LayoutError
 from groups.presets import PRESETS
 from render.files.tables import BarCell, TableChart
 from request.answers.estimate.measured import measured_text
-from request.answers.estimate.words import KINDS, about, use_of, use_short
+from request.answers.estimate.words import KINDS, about, share_text, use_of, use_short
 from request.answers.search import better_layouts, reason_text
 from request.context import Context
 from request.fixes import fixes_of
@@ -36,6 +36,7 @@ from training.search import (
     SearchResult,
     alone,
     compared,
+    order_of,
     published_layouts,
     search,
 )
@@ -160,12 +161,14 @@ class Ranked:
     """A layout with its rank and its texts, on the page and in files.
 
     sizes: as the column has them, of experts only where there are any; rest: how it is trained;
-    parts: seconds of a step by those of a bar; is_current: it is on screen.
+    parts: seconds of a step by those of a bar; is_current: it is on screen; sure: how sure it is
+    that it is quicker than the layout on screen, or that the first is quicker than that.
     """
 
     place: str
     estimate: Estimate
     is_current: bool
+    sure: str
     sizes: str
     rest: list[str]
     parts: dict[str, float]
@@ -196,8 +199,22 @@ def ranked(
         parts["rest"] = estimate.seconds - sum(parts.values())
         reason_texts = [reason_text(reason, language) for reason in reasons]
         names = _names(estimate, job, language)
-        entries.append(Ranked(place, estimate, is_current, *names, parts, reason_texts))
+        sure = _sure(estimate, current or result.best[0], result.best[0], language)
+        entries.append(Ranked(place, estimate, is_current, sure, *names, parts, reason_texts))
     return entries
+
+
+def _sure(estimate: Estimate, current: Estimate, first: Estimate, language: str) -> str:
+    """How sure an order is: of a layout with the one on screen, of that with the first; empty of a
+    layout with itself."""
+    words = "sure_first" if _is_same(estimate, current) else "sure_yours"
+    pair = (first, estimate) if words == "sure_first" else (estimate, current)
+    if _is_same(*pair):
+        return ""
+    share = order_of(*pair).share
+    if share < 0.5 and words == "sure_yours":
+        words, share = "sure_slower", 1 - share
+    return TRAFFIC[words][language].format(share=share_text(share))
 
 
 def _is_same(estimate: Estimate, other: Estimate) -> bool:
@@ -265,6 +282,7 @@ def _row(entry: Ranked, longest: float, context: Context) -> Markup:
             about(estimate, context.language),
             bar,
             tag("small", use_short(use_of(estimate), context.language), class_="search-used"),
+            tag("small", entry.sure, class_="search-sure"),
             tag("small", measured),
             data_label=say("column_step"),
         ),

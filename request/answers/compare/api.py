@@ -28,7 +28,7 @@ from ...resolve import layout_for, main_groupings
 from ...served import server_facts
 from ...trained import cluster_of
 from ..estimate.measured import measured_facts
-from ..estimate.words import estimate_facts
+from ..estimate.words import estimate_facts, order_facts
 from ..memory import SERVED
 from .sides import (
     Compared,
@@ -71,7 +71,7 @@ def compare(
 
     "first" is the layout that is named by kept, "second" the one that the parameters ask for; both
     train the second one's model and batch on its cluster, or serve it. "better" is one of them or
-    null, "decided_by" is "memory", "time", "bytes" (out of NVLink domains), "nothing" or "refused".
+    null, "order" says how sure it is that the first is quicker ("is_quicker", 0 to 1), "decided_by" is "memory", "time", "bytes" (out of NVLink domains), "nothing" or "refused".
     A server has no step, so beside one "better" is the one that is not refused, or null; each side
     has its groups, and a server what server_memory says, with its tokens and requests per GPU.
 
@@ -111,6 +111,7 @@ def compare_facts(found: Compared) -> dict[str, object]:
         "better": None if verdict.better is None else SIDES[verdict.better],
         "decided_by": verdict.by,
         "error": verdict.error,
+        "order": found.order and order_facts(found.order),
         **{name: _side(side, found) for name, side in zip(SIDES, found.sides)},
         "settings": [
             {"name": name, **dict(zip(SIDES, values))}

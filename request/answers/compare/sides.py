@@ -21,6 +21,7 @@ from groups.kept import kept
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
 from training.estimate import Estimate, Use
+from training.search import Order, order_of
 from training.search.verdict import Verdict, outcome_of, verdict
 
 from ...context import Context, of_server
@@ -245,6 +246,12 @@ class Compared:
             for side in self.sides
         )
         return verdict(first, second)
+
+    @property
+    def order(self) -> Order | None:
+        """How sure it is that the first is quicker; None where one has no step."""
+        first, second = (side.estimate for side in self.sides)
+        return None if first is None or second is None else order_of(first, second)
 
 
 def comparison_of(context: Context) -> Compared:

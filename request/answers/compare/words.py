@@ -13,7 +13,7 @@ from ...trained import GIB
 from ...units import bytes_text, gib, interval_text, seconds_text
 from ...words import saying
 from ..estimate.measured import measured_text
-from ..estimate.words import step_text
+from ..estimate.words import share_text, step_text
 from ..search import reason_text
 from .differences import SAME, difference, times_text
 from .servers import numbers_of_facts, rows_of_facts, verdict_served
@@ -26,8 +26,9 @@ OF_MEMORY = ("fits", "lacks", "close")
 # -- the verdict ---------------------------------------------------------------------------------
 
 
-def verdict_text(found: Compared, language: str) -> str:
-    """Which layout is better and by how much, then caveats.
+def verdict_text(found: Compared, language: str, *, is_short: bool = False) -> str:
+    """Which layout is better and by how much, then caveats; short without how sure the order is,
+    which stands beside the steps too.
 
     Empty where the model or the batch on screen is refused, so that there is nothing to judge.
     """
@@ -37,7 +38,8 @@ def verdict_text(found: Compared, language: str) -> str:
         return verdict_served(found, language)
     if found.trained is None:
         return ""
-    return joined([*_sentence(found, language), *_besides(found, language)], language)
+    sure = () if is_short else _sure(found, language)
+    return joined([*_sentence(found, language), *sure, *_besides(found, language)], language)
 
 
 def _sentence(found: Compared, language: str) -> Iterator[str]:
@@ -115,6 +117,28 @@ def _besides(found: Compared, language: str) -> Iterator[str]:
     if ratio > 1 and more.estimate and fewer.estimate:
         names = {"more": more.name, "fewer": fewer.name, "times": times_text(ratio, language)}
         yield say("verdict_gpus", **names, small=_gpu_seconds(fewer), large=_gpu_seconds(more))
+
+
+def _sure(found: Compared, language: str) -> Iterator[str]:
+    """How sure it is that one is quicker, where both fit."""
+    order = found.order
+    if order is None or not _has_order(found):
+        return
+    first, second = found.sides
+    low, high = order.low, order.high
+    if order.share < 0.5:  # the quicker one is named, and its time is a part of the other's
+        first, second, low, high = second, first, 1 / high, 1 / low
+    facts = {"quicker": first.name, "other": second.name}
+    facts |= {"low": f"{low:.2f}", "high": f"{high:.2f}"}
+    share = share_text(max(order.share, 1 - order.share))
+    yield PAGE["verdict_sure"][language].format(share=share, **facts)
+
+
+def _has_order(found: Compared) -> bool:
+    """Whether the order of both steps is of interest: both fit, and are not the same."""
+    order = found.order
+    is_told = found.verdict.by not in ("refused", "memory")
+    return is_told and order is not None and order.low < order.high
 
 
 def _gpu_seconds(side: Side) -> str:
@@ -219,7 +243,11 @@ def counts_text(name: str, found: Compared, language: str) -> str:
     sign = "+" if after > before else "\N{MINUS SIGN}"
     facts = {"error": f"{100 * found.verdict.error:.0f}"}
     facts["seconds"] = f"{sign}{seconds_text(abs(after - before))}"
-    return PAGE[why][language].format(**facts)
+    text = PAGE[why][language].format(**facts)
+    if name == "cost_step" and found.order and _has_order(found):
+        share = share_text(max(found.order.share, 1 - found.order.share))
+        text += PAGE["sure_short"][language].format(share=share)
+    return text
 
 
 def _why(name: str, found: Compared, first: Cost, second: Cost) -> str:

@@ -6,6 +6,7 @@ import math
 
 from descriptions import ESTIMATE, MACHINE, PAGE
 from training.estimate import Estimate, Use
+from training.search import Order
 
 from ...units import HOUR, LONG, SECONDS, bracketed, gib, interval_text
 
@@ -105,6 +106,21 @@ def use_short(use: Use, language: str) -> str:
         mfu=f"{use.mfu():.1%}",
         each=f"{use.tokens_per_second / use.request.gpus:,.0f}",
     )
+
+
+def share_text(share: float) -> str:
+    """How sure something is: never quite.
+
+    >>> [share_text(share) for share in (0.5, 0.873, 0.9999, 0.0001)]
+    ['50%', '87%', '99%', '1%']
+    """
+    return f"{min(max(share, 0.01), 0.99):.0%}"
+
+
+def order_facts(order: Order) -> dict[str, float]:
+    """How sure it is that a layout is quicker than another, and where nine of ten real ratios of
+    their steps are, as JSON values."""
+    return {"is_quicker": order.share, "ratio_low": order.low, "ratio_high": order.high}
 
 
 def part_name(name: str, language: str) -> str:
