@@ -31,7 +31,7 @@ from training.described import NUMBER_NAMES
 from training.estimate.memory import Fit
 from training.parameters import active_parameters, total_parameters
 from training.pipeline import SCHEDULES
-from training.recipe import Training
+from training.recipe import LORA, Training
 
 from .context import Context, of_server
 from .errors import refusal
@@ -297,9 +297,10 @@ CHANGES = Parameter(
 
 OF_TRAINING = (
     *("micro_batch", "global_batch", "vpp", "schedule", "group_size"),
-    *(name for name in inputs_of(Training) if FIELDS[name].of == "training"),
+    *(name for name in inputs_of(Training) if FIELDS[name].of == "training" and name not in LORA),
     *("spread", "account"),
     *NUMBER_NAMES,
+    *LORA,
 )
 """Fields of the page about the training of a model."""
 
@@ -314,7 +315,7 @@ TRAINING = Parameters(
         "changes": CHANGES,
         **{RENAMED.get(name, name): parameter(name) for name in OF_TRAINING},
     },
-    late=NUMBER_NAMES,
+    late=(*NUMBER_NAMES, *LORA),
 )
 
 

@@ -85,7 +85,11 @@ def other(value: object) -> object:
 
 def changes(made: Any, config: Mapping[str, object], names: Iterable[str]) -> set[str]:
     """The fields of which another value makes another number of parameters, or none."""
-    start, found = parameters(made, config), set()
+    found: set[str] = set()
+    try:
+        start = parameters(made, config)
+    except ValueError:  # the language part of a model with pictures, which stands not alone
+        return {*names}
     for name in names:
         value = other(config[name])
         if value is None:

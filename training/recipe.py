@@ -22,6 +22,9 @@ from .split import Split
 PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Number formats of the layers' matrix products; everything else has 16 bits."""
 
+MAX_RANK = 65_536
+"""The largest rank of an adapter."""
+
 WIDE = ("bf16", "fp16")
 """Formats of 16 bits."""
 
@@ -75,6 +78,28 @@ MOMENTS = {"adam": 1.0, "sgd": 0.5, "lion": 0.5, "muon": 0.5, "adam8bit": (2 + 8
 """Optimizers, and the state of a parameter relative to Adam's two moments: one momentum (SGD with
 it, Lion, Muon's matrices), or two of 8 bits with a 32-bit scale for each 256 (bitsandbytes,
 arXiv:2110.02861)."""
+
+
+FROZEN = {"bf16": 2.0, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "nf4": 0.5 + (1 + 4 / 256) / 64}
+"""Bytes of a frozen element of a linear layer, by format. 4-bit NormalFloat has half a byte, and a
+scale of 8 bits for each 64 elements, whose own scale of 32 bits is for 256 (arXiv:2305.14314
+section 3)."""
+
+LORA = ("lora_rank", "lora_targets", "frozen")
+"""The fields of a `Training` about adapters."""
+
+ALL_LINEAR = "all-linear"
+"""Every linear layer but the output, by peft's name."""
+
+
+def targets_of(text: object) -> str:
+    """The linear layers that have adapters, with commas between their names.
+
+    >>> targets_of("v_proj  q_proj, v_proj")
+    'v_proj,q_proj'
+    """
+    names = str(text).replace(",", " ").split()
+    return ",".join(dict.fromkeys(names)) or ALL_LINEAR
 
 
 @dataclass(frozen=True)
@@ -159,6 +184,13 @@ class Training:
     ep_overlap: Annotated[
         bool, Input("whether experts' exchange hides behind another micro-batch's computation")
     ] = False
+    lora_rank: Annotated[
+        int, Input("rank of LoRA's adapters; 0: all weights are trained", least=0, most=MAX_RANK)
+    ] = 0
+    lora_targets: Annotated[
+        str, Input("linear layers with adapters, such as q_proj,v_proj", check=targets_of)
+    ] = ALL_LINEAR
+    frozen: Annotated[str, Input("format of the weights under adapters", choices=FROZEN)] = "bf16"
     instances: Annotated[int, Input("instances of the distributed optimizer", most=MAX_SIZE)] = 1
     dropout: bool = False
     units: str = "blocks"  # what FSDP gathers together, of training.sharding.units
@@ -167,6 +199,16 @@ class Training:
         require_inputs(self)
         require_choice("dropout", self.dropout, (False, True))
         require_offload(self.offload, self.zero)
+
+    @property
+    def is_adapted(self) -> bool:
+        """Whether adapters alone are trained, beside frozen weights (LoRA)."""
+        return self.lora_rank > 0
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """The names of linear layers with adapters."""
+        return frozenset(self.lora_targets.split(","))
 
     @property
     def rule(self) -> Schedule:
@@ -187,6 +229,16 @@ class Training:
         """The number of times that a micro-batch fetches a layer's weights from ZeRO-3 shards or
         host memory: forward, backward, and once more for full recomputation."""
         return 3 if self.recompute == "full" else 2
+
+    @property
+    def product_passes(self) -> float:
+        """Products with a weight in a step, in forward ones: backward has one for the input, and
+        one for the weight where that is trained.
+
+        >>> Training().product_passes, Training(lora_rank=8).product_passes
+        (3.0, 2.0)
+        """
+        return 2.0 if self.is_adapted else 3.0
 
     @property
     def element(self) -> int:

@@ -167,7 +167,10 @@ def _model(start: State) -> list[Markup]:
         form.choice("schedule", start, schedules, unsaid=say("by_vpp")),
         *number("group_size"),
         form.choice("engine", start, engines, unsaid=say("by_framework")),
-        *(training(name) for name in CHOSEN if name != "cluster"),
+        *(training(name) for name in CHOSEN if name not in ("cluster", "frozen")),
+        *number("lora_rank"),
+        form.text("lora_targets", start, hint=FIELDS["lora_targets"].row.counts),
+        training("frozen"),
         form.check("account", start),
     ]
 

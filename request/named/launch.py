@@ -13,6 +13,7 @@ from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
 from groups.stages.layout_strings import is_layout, parse_layout
 from training.model import Model
+from training.recipe import LORA
 from training.serving.placed import has_a2a
 
 from ..inputs import FIELDS, STARTS, fields_of
@@ -147,6 +148,7 @@ UNSAYABLE = (
     "reshard",
     "sync",
     "optimizer",
+    *LORA,
 )
 """Fields of the training that no command expresses."""
 

@@ -95,7 +95,8 @@ def _period(fields: Fields, layers: int) -> list[str]:
 def _kimi(fields: Fields, layers: int) -> list[str]:
     """Lists of layers, counted from 1; without them every fourth but the first attends to all."""
     part = fields.part("linear_attn_config")
-    linear, full = (part and part.items(name) for name in ("kda_layers", "full_attn_layers"))
+    lists = [part.items(name) if part else None for name in ("kda_layers", "full_attn_layers")]
+    linear, full = lists
     if linear is None or full is None:
         return [FULL if layer and layer % 4 == 0 else LINEAR for layer in range(layers)]
     if sorted([*linear, *full], key=str) != sorted(range(1, layers + 1), key=str):

@@ -116,6 +116,7 @@ def estimate(model: Model, *, software: str = "", **arguments: object) -> Estima
         flash True    attention as one kernel; runs without it are taken to train with dropout, as
                       those of its time did
         dispatcher "alltoall", dispatch "bf16", ep_overlap False    tokens to experts, as Training
+        lora_rank 0, lora_targets "all-linear", frozen "bf16"    adapters beside frozen weights
         software ""   whose constants apply; empty: the usual software of similar public runs
 
     What overlaps: gradients and parameters as with Megatron's flags; the rest by the exposed share

@@ -18,7 +18,7 @@ from ..errors import refusal, require_choice
 from ..machine import Links, Machine
 from ..model import MAX_SIZE, Model
 from ..pipeline.spec import least_group
-from ..recipe import PRODUCTS, WIDE, Training
+from ..recipe import ALL_LINEAR, PRODUCTS, WIDE, Training
 from ..split import Split
 from ..traffic.demands import require
 
@@ -47,6 +47,9 @@ class Arguments:
     dispatcher: str = "alltoall"
     dispatch: str = "bf16"
     ep_overlap: bool = False
+    lora_rank: int = 0
+    lora_targets: str = ALL_LINEAR
+    frozen: str = "bf16"
 
 
 DENSE, EXPERT = ("tp", "cp", "dp", "pp"), ("etp", "ep", "edp", "pp")
@@ -174,6 +177,9 @@ def request_of(model: Model, arguments: Arguments) -> Request:
         dispatcher=arguments.dispatcher,
         dispatch=arguments.dispatch,
         ep_overlap=arguments.ep_overlap,
+        lora_rank=arguments.lora_rank,
+        lora_targets=arguments.lora_targets,
+        frozen=arguments.frozen,
     )
     require(model, split, training)
     machine.require("memory")

@@ -128,6 +128,8 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
     peak, share = _peak(request, c)
     forward = _products(work.products, peak, share, c)
     forward += _products(work.experts, peak, share * c["expert_share"], c)
+    adapters = 3.0 * _products(work.adapters, *_wide(request, c), c)
+    passes = request.training.product_passes
     each = c["passes"] / machine.hbm
     if request.training.is_eager:
         each *= c["eager_passes"]
@@ -144,7 +146,7 @@ def layer_seconds(request: Request, work: LayerWork, c: Constants) -> Callable[[
         again = 1.0 if recompute == "full" else 0.0
         modules = modules_of(recompute)
         core_again = 1.0 if again or ("core_attn" in modules and not is_flash) else 0.0
-        compute = (3.0 + again) * forward + (1.0 + again / 3.0) * passed
+        compute = (passes + again) * forward + (1.0 + again / 3.0) * (passed + adapters)
         compute += (1.0 + backward + core_again) * attention + (1.0 + core_again / 3.0) * scores
         sent = [(2.0 + again) * seconds for seconds in messages]
         if modules - {"core_attn"}:
@@ -208,6 +210,11 @@ def _attention(request: Request, work: LayerWork, c: Constants) -> float:
     return work.attention / (machine.peak * share) * (1.0 + c["length"] / length)
 
 
+def _wide(request: Request, c: Constants) -> tuple[float, float]:
+    """The same of products in 16 bits."""
+    return request.machine.peak, c["share"] * request.machine.reached
+
+
 def _peak(request: Request, c: Constants) -> tuple[float, float]:
     """Peak operations per second of the layers' matrix products, and the share of it that is
     reached."""
@@ -224,7 +231,7 @@ def head_seconds(request: Request, ends: Ends, c: Constants) -> float:
     """Seconds of output layer and loss for a micro-batch, forward and backward."""
     machine = request.machine
     share = c["share"] * machine.reached
-    products = 3.0 * _products(ends.head, machine.peak, share, c)
+    products = request.training.product_passes * _products(ends.head, machine.peak, share, c)
     return products + c["logit_passes"] * ends.logits / machine.hbm
 
 

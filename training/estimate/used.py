@@ -2,7 +2,7 @@
 
     model       3 times the forward products with weights, of layers and output layer, without
                 padding, and 3 times attention's over what each token sees: forward, and twice that
-                backward
+                backward; 2 times with weights that are frozen
     again       products and attention that are recomputed: not the model's, but the GPU's
     MFU         model / (seconds * GPUs * peak)         (arXiv:2204.02311 appendix B)
     HFU         (model + again) / (seconds * GPUs * peak)
@@ -125,8 +125,15 @@ class Use:
         return operations_of(self.request.model)
 
     def model_operations(self, counted: str = CAUSAL) -> float:
-        """Operations of a step that the model needs, of all GPUs."""
-        return 3.0 * self.tokens * self.operations.forward(counted)
+        """Operations of a step that the model needs, of all GPUs: of frozen weights no product for
+        their gradients, and adapters beside them."""
+        forward, training = self.operations.forward(counted), self.request.training
+        if not training.is_adapted:
+            return 3.0 * self.tokens * forward
+        products = self.operations.layers + self.operations.head
+        adapters = _of_adapters(self.request)
+        each = training.product_passes * products + 3.0 * (forward - products + adapters)
+        return self.tokens * each
 
     def again(self, counted: str = CAUSAL) -> float:
         """Operations of a step that are computed again."""
@@ -179,11 +186,8 @@ def _of_modules(request: Request, modules: frozenset[str]) -> float:
     """Forward operations of one token in products that modules compute again."""
     if not modules - {"core_attn"}:
         return 0.0
-    model, total = request.model, 0.0
-    alone = Request(
-        **{**vars_of(request), "split": Split()},  # type: ignore[arg-type]
-    )
-    for number, kind in _counted(model):
+    alone, total = _alone(request), 0.0
+    for number, kind in _counted(request.model):
         work = layer_work(alone, kind)
         each = work.lifted.operations if "mla_up_proj" in modules else 0.0
         around = {"moe", "shared_experts"} if kind.moe else {"mlp"}
@@ -191,6 +195,19 @@ def _of_modules(request: Request, modules: frozenset[str]) -> float:
         each += work.experts.operations if "moe" in modules else 0.0
         total += number * each / alone.tokens
     return total
+
+
+def _of_adapters(request: Request) -> float:
+    """Forward operations of one token in adapters."""
+    alone = _alone(request)
+    counted = _counted(request.model)
+    total = sum(number * layer_work(alone, kind).adapters.operations for number, kind in counted)
+    return total / alone.tokens
+
+
+def _alone(request: Request) -> Request:
+    """The same on a single rank."""
+    return Request(**{**vars_of(request), "split": Split()})  # type: ignore[arg-type]
 
 
 def vars_of(request: Request) -> Mapping[str, object]:

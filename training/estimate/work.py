@@ -4,7 +4,8 @@ No constant of a machine is in here: `training.estimate.seconds` turns work into
 layer and one micro-batch of T tokens on a rank:
 
     products    2 m n k operations forward and twice that backward; m: tokens, of an expert those
-                that reach it; the narrower of n and k: width. Cut by tp, experts by etp
+                that reach it; the narrower of n and k: width. Cut by tp, experts by etp. Of frozen
+                weights (LoRA) once backward: there is no gradient of them; adapters as others
     attention   queries times keys and the result times values: 2 T s (q + o) / t, of which a
                 causal kernel (flash) computes half; backward 2.5 times the forward with flash
                 (five products for two, arXiv:2307.08691 section 3.1), else twice
@@ -26,6 +27,7 @@ import numpy as np
 
 from groups.kept import kept
 
+from ..adapters import adapter_widths, layer_adapted
 from ..kinds import MLP, Experts, LayerKind, Mixer, StateMixer
 from ..machine import Links
 from ..memory.host import Number
@@ -34,6 +36,7 @@ from ..model import Model
 from ..parameters import layer_parameters, on_one_rank
 from ..recipe import Training
 from ..routing import copies
+from ..sharding.held import element_bytes
 from ..sharding.sent import exchanges
 from ..split import Dealing, Split, held_by_ranks, padded_vocabulary
 from .request import Request
@@ -94,6 +97,7 @@ class LayerWork(NamedTuple):
     ep: Messages
     block: Messages  # of tp: the messages of one of a layer's two blocks
     dropped: Callable[[str], float]  # the part of kept that is recomputed
+    adapters: Products = Products()  # beside frozen weights
 
 
 class Ends(NamedTuple):
@@ -262,7 +266,24 @@ def layer_work(request: Request, kind: LayerKind) -> LayerWork:
         *messages,
         block=_blocks(request, 1.0),
         dropped=dropped,
+        adapters=_adapters(request, kind),
     )
+
+
+def _adapters(request: Request, kind: LayerKind) -> Products:
+    """The products of a layer's adapters: inputs to the rank, the rank to outputs."""
+    products, training = Products(), request.training
+    if not training.is_adapted:
+        return products
+    split, moe = request.split, kind.moe
+    for out, columns, number, is_expert in adapter_widths(request.model, split, training, kind):
+        rows, times = request.tokens, 1.0
+        if is_expert and moe is not None:
+            times = moe.experts / split.ep
+            rows = request.tokens / split.tp * moe.top_k * split.etp / times
+        inner = number * training.lora_rank
+        products = products.plus(rows, inner, columns, times).plus(rows, out, inner, times)
+    return products
 
 
 def _mixed(request: Request, mixer: Mixer) -> float:
@@ -366,31 +387,38 @@ def _sends(request: Request) -> Messages:
     return Messages(inside=size * slower, number=2.0, hops_inside=2.0)
 
 
-def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters of each pipeline rank, dense and of experts; layers: the last two axes are stages
-    and the model's kinds of layers."""
-    model, split = request.model, request.split
-    held = np.array([_held(model, split, kind) for kind in model.kinds])
+def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Parameters of each pipeline rank, dense and of experts, and bytes of those that are frozen if
+    there are any; layers: the last two axes are stages and the model's kinds of layers."""
+    model, split, training = request.model, request.split, request.training
     table = padded_vocabulary(model.vocabulary, split.tp) / split.tp * model.hidden
     stages = 2 if split.placement == "both ways" else 1
     ends = np.zeros(split.pp)
     ends[0] += table
     ends[-1] += table * (split.pp > 1 or not model.tied)
+    if training.is_adapted:
+        how = (training.lora_rank, training.targets, training.frozen)
+        of_kinds = [layer_adapted(model, split, *how, kind) for kind in model.kinds]
+        each = np.array([(*kind.trained, *kind.frozen) for kind in of_kinds])
+        found = np.moveaxis(stages * (layers @ each), -1, 0)
+        found[2] += 2.0 * ends
+        return tuple(found)
+    held = np.array([_held(model, split, kind) for kind in model.kinds])
     experts, dense = np.moveaxis(stages * (layers @ held), -1, 0)
     return dense + ends, experts
 
 
-def most_parameters(dense: np.ndarray, experts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both kinds of parameters of the rank with most in total; ranks are the last axis."""
-    at = (dense + experts).argmax(axis=-1)
+def most_parameters(*held: np.ndarray) -> tuple[np.ndarray, ...]:
+    """All kinds of parameters of the rank with most in total; ranks are the last axis."""
+    at = sum(held[2:] or held).argmax(axis=-1)
     rows = np.arange(at.size).reshape(at.shape)
-    dense, experts = (each.reshape(-1, each.shape[-1])[rows, at] for each in (dense, experts))
-    return dense, experts
+    return tuple(each.reshape(-1, each.shape[-1])[rows, at] for each in held)
 
 
-def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
+def replicas_of(request: Request, dense: Number, experts: Number, *frozen: Number) -> Replicas:
     """Gradients in 32 bits (ZeRO-3 and DeepSpeed: 16) and weights in 16, of a rank's parameters;
-    other programs than Megatron as training.sharding.sent has them."""
+    other programs than Megatron as training.sharding.sent has them. frozen: bytes of the weights
+    that are not trained, which are sent where ranks cut weights."""
     split, training = request.split, request.training
     ranks, edp = training.ranks_sharing(split)
 
@@ -403,6 +431,16 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
         two = collective(edp, request.stride("edp"), request.links, experts * bytes_each, shares)
         return of_dense.plus(two)
 
+    def weights(shares: float) -> Messages:
+        """Frozen weights, gathered."""
+        ways = ((ranks, ("cp", "dp"), frozen[0]), (edp, ("edp",), frozen[1]))
+        sent = (
+            collective(n, request.stride(*axes), request.links, size, shares)
+            for n, axes, size in ways
+        )
+        first, second = sent
+        return first.plus(second)
+
     def between(bytes_each: float) -> Messages:
         """All-reduces over replicas, of what is left on a rank of each copy."""
         stride = request.stride("cp", "dp") * ranks
@@ -410,7 +448,7 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
         return collective(training.instances, stride, request.links, size, 2.0)
 
     is_megatron = training.engine == "megatron"
-    rows = exchanges(training, split, float(np.max(dense + experts)))
+    rows = exchanges(training, split, float(np.max(dense + experts) + np.max(sum(frozen)) / 2.0))
     gradients, parameters, gathered = NONE, NONE, NONE
     again = 1.0 if any(row.what == "parameters_again" for row in rows) else 0.5
     for row in rows:
@@ -421,8 +459,12 @@ def replicas_of(request: Request, dense: Number, experts: Number) -> Replicas:
             gradients = both(element, 2.0 if row.operation == "all_reduce" else 1.0)
         elif row.what == "parameters" and row.beside == "forward":
             gathered = both(2.0, again)
+            if frozen:
+                gathered = gathered.plus(weights(again))
         elif row.what == "parameters":
             parameters = both(2.0, 1.0)
+            if frozen and element_bytes(training)["weights"][1]:
+                parameters = parameters.plus(weights(1.0))
     is_cut = training.zero or training.engine == "fsdp2"
     return Replicas(
         gradients=gradients,

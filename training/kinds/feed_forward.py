@@ -106,7 +106,10 @@ class Experts:
             *vector("correction", "router", choices * self.correction),
             *vector("scales", "router", self.scales),
             *(
-                Weight(name, "experts", rows, columns, cut, 0, self.experts, self.top_k, product)
+                Weight(
+                    *(name, "experts", rows, columns, cut, 0, self.experts, self.top_k, product),
+                    into=name != "down_proj",
+                )
                 for name, rows, columns, cut, product in experts
                 if rows
             ),

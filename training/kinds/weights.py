@@ -32,6 +32,7 @@ class Weight(NamedTuple):
         cut, units: how ranks divide it, and into how many parts it can be divided at most.
         number, used: equal ones of a layer, and how many of them one token meets.
         product: whether a token is multiplied with it; else it is added, scales, or is a filter.
+        into: whether ranks divide its outputs; else its inputs.
 
     >>> up = Weight("up_proj", "mlp", 14336, 4096, "tp", product=True)
     >>> up.elements, up.operations
@@ -47,6 +48,7 @@ class Weight(NamedTuple):
     number: int = 1
     used: float = 1
     product: bool = False
+    into: bool = True
 
     @property
     def elements(self) -> int:
@@ -92,7 +94,7 @@ def linear(
     >>> [weight.elements for weight in linear("o_proj", "attention", 8, 4, "tp", bias=True)]
     [32, 8]
     """
-    matrix = Weight(name, kind, rows, columns, cut, units, product=True)
+    matrix = Weight(name, kind, rows, columns, cut, units, product=True, into=into)
     if not bias:
         return (matrix,)
     return matrix, Weight(f"{name}.bias", kind, rows, 1, cut if into else "", units)

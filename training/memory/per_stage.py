@@ -13,6 +13,9 @@ Other programs than Megatron's hold and gather other states: training.sharding.h
 Products of 8 or 4 bits read 8-bit copies of 16-bit weights, by rows and by columns, which
 Transformer Engine keeps from one micro-batch to the next: 2*P more.
 
+Of LoRA P are the adapters alone. The frozen weights stand beside them in their format, cut where
+weights are: no gradient, no state, no copy of the optimizer's (training.adapters).
+
 d is dp*cp for dense parameters and edp for those of experts (Megatron's
 theoretical_memory_usage.py), each divided by the number of optimizer instances.
 """
@@ -28,6 +31,7 @@ from groups.errors import quoted
 from groups.kept import kept
 from groups.mesh import whole_number
 
+from ..adapters import ROUNDED, stage_adapted
 from ..errors import is_amount, refusal
 from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
@@ -45,6 +49,7 @@ from .activations import (
     layer_activations,
     output_activations,
 )
+from .adapted import adapter_activations, whole_on_the_way
 from .host import Crossing, Number, crossing, moved
 
 PARTS = (
@@ -100,6 +105,7 @@ class StageMemory:
     layer_bytes: float  # activations of all layers of the stage for one micro-batch
     parts: dict[str, float]
     host: dict[str, float] = field(default_factory=dict)
+    trained: tuple[float, ...] = ()  # as `trained_of` has it
 
     @property
     def total(self) -> float:
@@ -153,16 +159,30 @@ def memory_per_stage(
     ]
     layer = [layer_bytes(model, split, training, kind) for kind in model.kinds]
     # Most stages between the ends are alike.
-    alike: dict[tuple[object, ...], tuple[float, dict[str, float]]] = {}
+    alike: dict[tuple[object, ...], tuple[float, dict[str, float], tuple[float, ...]]] = {}
     memory = []
     for stage in stages:
         holds = stage.holds
         if holds not in alike:
-            alike[holds] = _beside_kept(model, split, training, stage, layer)
-        kept = (in_flight[stage.stage], alike[holds][0])
-        parts, host = _parts(training, alike[holds][1], kept[0] * kept[1], room)
-        memory.append(StageMemory(stage.stage, stage, *kept, parts, host))
+            trained = trained_of(model, split, training, stage)
+            beside = _beside_kept(model, split, training, stage, layer, trained)
+            alike[holds] = (*beside, trained)
+        of_layers, beside_kept, trained = alike[holds]
+        kept = (in_flight[stage.stage], of_layers)
+        parts, host = _parts(training, beside_kept, kept[0] * kept[1], room)
+        memory.append(StageMemory(stage.stage, stage, *kept, parts, host, trained))
     return tuple(memory)
+
+
+def trained_of(
+    model: Model, split: Split, training: Training, stage: StageParameters
+) -> tuple[float, ...]:
+    """The parameters of a rank that are trained, of what is no expert and of experts; of LoRA those
+    of adapters, and behind them bytes of the frozen weights of both."""
+    if not training.is_adapted:
+        return stage.dense, stage.experts
+    adapted = stage_adapted(model, split, training, stage)
+    return (*adapted.trained, *adapted.frozen)
 
 
 def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
@@ -186,6 +206,7 @@ def _beside_kept(
     training: Training,
     parameters: StageParameters,
     layer: list[float],
+    trained: tuple[float, ...],
 ) -> tuple[float, dict[str, float]]:
     """Bytes of the activations that a stage's layers keep for one micro-batch, and bytes of
     everything else on the stage, by part."""
@@ -194,15 +215,18 @@ def _beside_kept(
         numbers[model.numbers[-1]] += parameters.mtp
     of_layers = sum(map(mul, numbers, layer))
     kinds = [kind for kind, number in zip(model.kinds, numbers) if number]
-    own = sharded_states(model, split, training, parameters)
-    both = (parameters.dense, parameters.experts)
-    states = model_states(both, split, training) if own is None else own
+    own = None
+    if not training.is_adapted:
+        own = sharded_states(model, split, training, parameters)
+    states = model_states(trained, split, training) if own is None else own
     parts = {name: float(size) for name, size in states.items()}
-    if training.optimizer == "muon" and own is None:
+    if training.is_adapted:
+        parts["gathered"] = whole_on_the_way(model, split, training, parameters)
+    elif training.optimizer == "muon" and own is None:
         parts["optimizer"] = _of_owners(model, split, training, parameters)
     if training.offload == "chunks":
         parts["gradients"] = 0.0  # in place of weights
-    if training.zero == 3 and own is None:
+    if training.zero == 3 and own is None and not training.is_adapted:
         parts["gathered"] = max(
             _gathered(model, split, training, kind) for kind in kinds or model.kinds
         )
@@ -235,29 +259,40 @@ def _parts(
 
 
 def model_states(
-    parameters: tuple[Number, Number], split: Split, training: Training
+    parameters: tuple[Number, ...], split: Split, training: Training
 ) -> dict[str, Number]:
     """Bytes of weights, gradients and optimizer state, for dense parameters plus experts; of other
     programs than Megatron by what they hold (training.sharding.held), without padding.
+
+    Behind the parameters that are trained may stand the bytes of those that are not, of both kinds.
 
     >>> how = Training(engine="fsdp2", zero=3)
     >>> model_states((8e9, 0), Split(dp=8), how)["weights"] / 1e9
     4.0
     """
+    ranks, frozen = training.ranks_sharing(split), parameters[2:]
     if training.engine != "megatron":
-        ranks = training.ranks_sharing(split)
-        return {
+        how = element_bytes(training)
+        sizes: dict[str, Number] = {
             part: sum(each * n / (share if is_cut else 1) for n, share in zip(parameters, ranks))
-            for part, (each, is_cut) in element_bytes(training).items()
+            for part, (each, is_cut) in how.items()
         }
+        if frozen:
+            is_cut = how["weights"][1]
+            sizes["weights"] += sum(n / (r if is_cut else 1) for n, r in zip(frozen, ranks))
+        return sizes
     precision, zero = PRECISIONS[training.precision], training.zero
     of_one = (precision.weight, precision.gradient, training.optimizer_bytes)
-    shares = zip(parameters, training.ranks_sharing(split))
-    states = [_states(number, ranks, zero, *of_one) for number, ranks in shares]
+    shares = zip(parameters, ranks)
+    states = [_states(number, share, zero, *of_one) for number, share in shares]
     names = ("weights", "gradients", "optimizer")
-    sizes: dict[str, Number] = dict(zip(names, map(add, *states)))
+    sizes = dict(zip(names, map(add, *states)))
+    if frozen:
+        sizes["weights"] += sum(n / (r if zero == 3 else 1) for n, r in zip(frozen, ranks))
     if training.products not in WIDE and precision.weight > 1 and zero < 3:
-        sizes["copies"] = 2.0 * sum(parameters)
+        sizes["copies"] = 2.0 * sum(parameters[:2])
+        if frozen and training.frozen == "bf16":
+            sizes["copies"] += sum(frozen)
     return sizes
 
 
@@ -304,6 +339,8 @@ def _working(model: Model, split: Split, training: Training, parameters: StagePa
     """
     tokens, number = training.tokens(model, split), training.element
     gradient = PRECISIONS[training.precision].gradient
+    if training.is_adapted:  # no weight has a gradient; some are made wide for their product
+        gradient = 2 if training.frozen in ROUNDED else 0
     layers = [kind for kind, number in zip(model.kinds, parameters.kinds) if number]
     widest = max((_widest(kind) for kind in layers), default=0) / split.tp
     needed = [widest * (number * tokens + gradient * model.hidden)]
@@ -351,7 +388,10 @@ def layer_bytes(
 ) -> float:
     """Bytes of one layer's activations for one micro-batch. ``recompute`` names the recomputation;
     the default is that of ``training``."""
-    return sum(layer_activations(model, split, training, layer, recompute=recompute).values())
+    kept = sum(layer_activations(model, split, training, layer, recompute=recompute).values())
+    if training.is_adapted and (recompute or training.recompute) != "full":
+        kept += adapter_activations(model, split, training, layer)
+    return kept
 
 
 def require_counted(model: Model, split: Split, training: Training) -> None:

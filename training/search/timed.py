@@ -270,11 +270,11 @@ def _can_overlap(job: SearchJob, split: Split, stages: Stages) -> np.ndarray:
     return chunks & again & (split.ep > 1)
 
 
-def _states(request: Request, held: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _states(request: Request, held: tuple[np.ndarray, ...]) -> np.ndarray:
     """Bytes of the model states in each rank's GPU memory."""
     training = request.training
     away = leaves(training.offload, training.zero)
-    states = model_states((_number(held[0]), _number(held[1])), request.split, training)
+    states = model_states(tuple(map(_number, held)), request.split, training)
     return np.asarray(sum(size for name, size in states.items() if name not in away))
 
 
@@ -316,8 +316,8 @@ def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarra
     """Dense and expert parameters of each rank, shape (ranks, dealings), and of the rank with most,
     shape (dealings)."""
     layers = stages.layers[..., 0, 0].T
-    dense, experts = rank_parameters(request, layers)
-    return (dense.T, experts.T), most_parameters(dense, experts)
+    held = rank_parameters(request, layers)
+    return tuple(each.T for each in held), most_parameters(*held)
 
 
 def _stages(job: SearchJob, pp: int) -> Stages:

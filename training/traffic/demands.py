@@ -40,12 +40,14 @@ from operator import mul
 
 from groups.alternatives import divisors_near, not_a_multiple
 
+from ..adapters import stage_adapted
 from ..errors import refusal, require_choice
 from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import PRECISIONS, Training
 from ..recompute import is_beside_exchange, written
+from ..sharding.held import element_bytes
 from ..sharding.sent import SHARD, exchanges
 from ..split import Split
 
@@ -297,11 +299,12 @@ def _data(step: _Step) -> Iterator[Demand]:
     instances = step.training.instances
     if split.dp * split.cp > 1:
         kinds = ("dp-cp",) if instances == 1 else ("intra-dp-cp", "inter-edp")
-        yield from _replicas(step, kinds, [stage.dense for stage in step.stages], dense)
+        yield from _replicas(step, kinds, 0, dense)
     if split.edp > 1 and step.model.experts:
         kinds = ("edp",) if instances == 1 else ("intra-edp", "inter-edp")
-        yield from _replicas(step, kinds, [stage.experts for stage in step.stages], experts)
-    if _shares_embedding(step.model) and split.pp > 1 and split.placement == "loop":
+        yield from _replicas(step, kinds, 1, experts)
+    is_shared = _shares_embedding(step.model) and not step.training.is_adapted
+    if is_shared and split.pp > 1 and split.placement == "loop":
         gradient = step.stages[0].by_kind["embedding"] * step.precision.gradient
         ends = tuple(map(sum, zip(step.first, step.last)))
         volumes = tuple(n * gradient for n in ends)
@@ -315,16 +318,27 @@ def _shares_embedding(model: Model) -> bool:
     return model.tied or model.mtp_layers > 0
 
 
-def _replicas(
-    step: _Step, kinds: Sequence[str], held: Sequence[int], ranks: int
-) -> Iterator[Demand]:
+def _replicas(step: _Step, kinds: Sequence[str], which: int, ranks: int) -> Iterator[Demand]:
     """The operations of one data parallel group (training.sharding.sent), and of the replicas
-    between groups; kinds: of both. ranks: that cut one copy."""
-    most = max(stage.total for stage in step.stages)
-    for row in exchanges(step.training, step.split, most):
+    between groups; kinds: of both; which: 0 what is no expert, 1 experts. ranks: that cut one copy.
+
+    Adapters alone have gradients, and are gathered after an update; where ranks cut weights, the
+    frozen ones are gathered too, in their format.
+    """
+    most, training = max(stage.total for stage in step.stages), step.training
+    trained: list[float] = [(stage.dense, stage.experts)[which] for stage in step.stages]
+    frozen = [0.0] * len(trained)
+    if training.is_adapted:
+        adapted = [stage_adapted(step.model, step.split, training, each) for each in step.stages]
+        trained = [stage.trained[which] for stage in adapted]
+        if element_bytes(training)["weights"][1]:
+            frozen = [stage.frozen[which] for stage in adapted]
+    for row in exchanges(training, step.split, most):
         if row.among == SHARD and ranks == 1:
             continue
-        sizes = [row.element * part / (ranks if row.is_part else 1) for part in held]
+        sizes = [row.element * part / (ranks if row.is_part else 1) for part in trained]
+        if row.what.startswith("parameters"):
+            sizes = [size + more for size, more in zip(sizes, frozen)]
         kind = kinds[0] if row.among == SHARD else kinds[-1]
         yield step.once(kind, row.what, row.operation, sizes, row.beside, row.times)
 

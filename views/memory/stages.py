@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import truediv
 
 import numpy as np
 from markupsafe import Markup
@@ -139,6 +140,10 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
         part: _states(trained, stage, each, is_cut=is_cut)
         for part, (each, is_cut) in element_bytes(training).items()
     }
+    if frozen := stage.trained[2:]:
+        ranks = training.ranks_sharing(split) if element_bytes(training)["weights"][1] else (1, 1)
+        size = gib(sum(map(truediv, frozen, ranks)))
+        own["weights"] = say("formula_frozen", size=size, adapters=own["weights"])
     tokens = f"{training.micro_batch} × {model.sequence:,}"
     tokens += f" / {split.cp}" if split.cp > 1 else ""
     tensor = f" / {split.tp}" if split.tp > 1 else ""
@@ -149,6 +154,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     outputs = f"{kept} × " if kept > 1 else ""
     modules = f" × {1 + model.mtp_layers}" if model.mtp_layers else ""
     held = min(split.pp, training.micro_batches)
+    is_own |= training.is_adapted
     has_gathered = "gathered" in stage.parts and not is_own
     gathered = " + ".join(_gathered(trained, stage)) if has_gathered else ""
     layer = layer_activations(model, split, training, _kind(trained, stage))
@@ -192,7 +198,7 @@ def _states(trained: Trained, stage: StageMemory, each: float, *, is_cut: bool) 
     shares = trained.training.ranks_sharing(trained.split) if is_cut else (1, 1)
     terms = [
         f"{millions(number)}{f' / {ranks:,}' if ranks > 1 else ''}"
-        for number, ranks in zip((stage.parameters.dense, stage.parameters.experts), shares)
+        for number, ranks in zip(stage.trained[:2], shares)
         if number
     ]
     inside = " + ".join(terms)

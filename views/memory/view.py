@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -21,13 +21,15 @@ from request.model import FLAGS, MODEL_SIZES, SIZES, ChosenModel, model_name, mo
 from request.published import is_still
 from request.state import State, is_empty
 from request.trained import Trained
-from request.units import gib, interval_text
+from request.units import bytes_text, gib, interval_text
 from request.words import change_label, control_label, fix_label, saying, tried
+from training.adapters import adapters
 from training.estimate.memory import FITS, OVER, SPREAD, fit_of
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
 from training.parameters import KINDS, active_parameters, parameters_by_kind, total_parameters
+from training.sharding.held import element_bytes
 from training.split import SPREADS, Dealing, padded_vocabulary
 
 from ..base import form
@@ -222,7 +224,26 @@ def _noted(context: Context) -> list[str]:
     )
     if training.rule.placement == "both ways":
         notes.append(say("note_twice"))
+    if training.is_adapted:
+        notes.append(_lora(trained, say))
     return notes
+
+
+def _lora(trained: Trained, say: Callable[..., str]) -> str:
+    """What adapters add, and what they save of traffic, on the fullest stage."""
+    training, stage = trained.training, largest(trained.stages())
+    added = adapters(trained.model, training.lora_rank, training.targets).parameters
+    gradient, _ = element_bytes(training)["gradients"]
+    return say(
+        "note_lora",
+        rank=training.lora_rank,
+        targets=training.lora_targets,
+        added=f"{added / 1e6:,.1f}",
+        share=f"{100 * added / total_parameters(trained.model):.2g}",
+        frozen=MEMORY[f"frozen_{training.frozen}"]["en"],
+        gradients=bytes_text(gradient * sum(stage.trained[:2])),
+        full=bytes_text(gradient * stage.parameters.total),
+    )
 
 
 def _kinds(trained: Trained, stages: Sequence[StageMemory], language: str) -> Markup:

@@ -117,17 +117,17 @@ def _who(context: Context, stage: StageMemory, rank: int, ranks: tuple[int, ...]
             stage=stage.stage,
             count=f"{len(ranks):,}",
             ranks=ranks_text(ranks, most=16),
-            parameters=millions(stage.parameters.dense),
-            share=millions(stage.parameters.dense / dense),
+            parameters=millions(stage.trained[0]),
+            share=millions(stage.trained[0] / dense),
         )
     ]
-    if stage.parameters.experts and "edp" in layout.roles:
+    if stage.trained[1] and "edp" in layout.roles:
         name = "intra-edp" if "intra-edp" in layout.roles else "edp"
         members = layout.roles[name].members(rank).tolist()
         sentences.append(
             say(
                 "zero_experts",
-                parameters=millions(stage.parameters.experts),
+                parameters=millions(stage.trained[1]),
                 count=f"{experts:,}",
                 ranks=ranks_text(members, most=16),
             )
@@ -154,8 +154,7 @@ def _states_under(zero: int, trained: Trained, stage: StageMemory) -> dict[str, 
     offload = offload if zero >= OFFLOAD[offload] else "none"
     training = replace(trained.training, zero=zero, offload=offload)
     if offload == "none":
-        parameters = (stage.parameters.dense, stage.parameters.experts)
-        return model_states(parameters, trained.split, training)
+        return model_states(stage.trained, trained.split, training)
     room = room_of(trained.capacity)
     return memory_per_stage(trained.model, trained.split, training, room)[stage.stage].parts
 
