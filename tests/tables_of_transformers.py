@@ -88,7 +88,7 @@ def changes(made: Any, config: Mapping[str, object], names: Iterable[str]) -> se
     found: set[str] = set()
     try:
         start = parameters(made, config)
-    except ValueError:  # the language part of a model with pictures, which stands not alone
+    except Exception:  # the language part of a model with pictures; a class without defaults
         return {*names}
     for name in names:
         value = other(config[name])

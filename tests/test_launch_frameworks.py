@@ -229,6 +229,11 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "ms-swift",
         {"nodes": 2, "gpus_per_node": 8, "cp": 4, "seq": 4096, "framework": "device-mesh"},
     ),
+    "ms-swift-pt": (
+        "NNODES=2 NPROC_PER_NODE=8 swift pt --sequence_parallel_size 4 --max_length 4096",
+        "ms-swift-pt",
+        {"nodes": 2, "gpus_per_node": 8, "cp": 4, "seq": 4096, "framework": "device-mesh"},
+    ),
     "torchtune": (
         "model: {_component_: torchtune.models.llama3.llama3_70b}\ntensor_parallel_dim: 8\n"
         "batch_size: 4\n",
@@ -364,7 +369,7 @@ def test_openrlhf_trains_with_zero_2_in_bf16_where_its_command_is_silent():
     assert parsed.training["recompute_whole"] is True
     parsed = parse(OPENRLHF.replace("--ds.ring", "--ds.zero_stage 3 --ds.lora.rank 8 --ds.ring"))
     assert ("zero" in parsed.assumed, parsed.training["zero"]) == (False, 3)
-    assert [item.code for item in parsed.unresolved] == ["part-trained"]
+    assert training_of(parsed)["lora_rank"] == 8
 
 
 def test_a_trainers_batch_of_a_device_makes_the_global_batch_of_its_replicas():
@@ -374,20 +379,66 @@ def test_a_trainers_batch_of_a_device_makes_the_global_batch_of_its_replicas():
     assert "global_batch" not in parse(text).assumed  # nothing says on how many GPUs
 
 
+ADAPTED = [
+    ("megatron sft --tensor_model_parallel_size 2 --tuner_type lora", (8, "all-linear", None)),
+    ("swift sft --train_type full --model m", None),
+    ("swift sft --model m", (8, "all-linear", None)),
+    ("swift pt --model m", None),
+    (
+        "swift sft --model m --train_type lora --lora_rank 16 --target_modules q_proj v_proj "
+        "--quant_bits 4 --quant_method bnb",
+        (16, "q_proj,v_proj", "nf4"),
+    ),
+    ("base_model: m\nmicro_batch_size: 1\nadapter: qlora\nlora_r: 32", (32, "all-linear", "nf4")),
+    (
+        "base_model: m\nmicro_batch_size: 1\nadapter: lora\nload_in_8bit: true\nlora_r: 32\n"
+        "lora_target_modules:\n  - q_proj\n  - down_proj",
+        (32, "q_proj,down_proj", "int8"),
+    ),
+    ("base_model: m\nmicro_batch_size: 1\nadapter:\nlora_r:", None),
+    ("base_model: m\nmicro_batch_size: 1\nlora_r: 32", None),
+    (
+        "model_name_or_path: m\ncutoff_len: 2048\nfinetuning_type: lora\nlora_target: all\n"
+        "quantization_bit: 4",
+        (8, "all-linear", "nf4"),
+    ),
+    ("model_name_or_path: m\ncutoff_len: 2048\nfinetuning_type: full\nlora_rank: 8", None),
+    (
+        "python -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=32 "
+        "actor_rollout_ref.model.target_modules=all-linear",
+        (32, "all-linear", None),
+    ),
+    ("python -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=0", None),
+    (
+        "torchrun --nproc-per-node 8 sft.py --use_peft --lora_r 16 --load_in_4bit",
+        (16, "all-linear", "nf4"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "adapters"), ADAPTED)
+def test_adapters_of_a_text_are_those_that_are_trained(text, adapters):
+    parsed = parse(text)
+    found = training_of(parsed)
+    if adapters is None:
+        assert not found.get("lora_rank")
+    else:
+        assert tuple(map(found.get, ("lora_rank", "lora_targets", "frozen"))) == adapters
+    assert not any(item.code == "part-trained" for item in parsed.unresolved)
+
+
 @pytest.mark.parametrize(
-    ("text", "is_part"),
+    "text",
     [
-        ("megatron sft --tensor_model_parallel_size 2 --tuner_type lora", True),
-        ("swift sft --train_type full --model m", False),
-        ("base_model: m\nmicro_batch_size: 1\nadapter: qlora\nlora_r: 32", True),
-        ("base_model: m\nmicro_batch_size: 1\nadapter:\nlora_r:", False),
-        ("model_name_or_path: m\ncutoff_len: 2048\nfinetuning_type: lora", True),
-        ("python -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=32", True),
-        ("python -m verl.trainer.main_ppo actor_rollout_ref.model.lora_rank=0", False),
+        "model_name_or_path: m\ncutoff_len: 2048\nfinetuning_type: freeze",
+        "python3 scripts/run_recipe.py --peft_scheme lora",
+        "swift sft --model m --train_type lora --target_modules '^(?!.*visual).*(q_proj)$'",
     ],
 )
-def test_a_text_that_trains_adapters_is_told_that_all_weights_are_counted(text, is_part):
-    assert [item.code for item in parse(text).unresolved] == ["part-trained"] * is_part
+def test_a_text_that_trains_a_part_in_another_way_is_told_that_all_weights_are_counted(text):
+    parsed = parse(text)
+    assert [item.code for item in parsed.unresolved] == ["part-trained"]
+    assert not training_of(parsed).get("lora_rank")
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -15,9 +15,9 @@ divide them: its tp_layer.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from typing import NamedTuple
 
+from groups.kept import kept
 from groups.mesh import whole_number
 
 from .errors import refusal
@@ -151,7 +151,7 @@ def _adapted(kind: LayerKind) -> bool:
     return kind.moe is not None and kind.moe.adapted
 
 
-@lru_cache(maxsize=512)
+@kept
 def _of_layer(
     model: Model, kind: LayerKind, rank: int, names: frozenset[str], split: Split
 ) -> tuple[int, int]:
@@ -196,7 +196,7 @@ class LayerAdapted(NamedTuple):
     frozen: tuple[float, float]
 
 
-@lru_cache(maxsize=512)
+@kept
 def layer_adapted(
     model: Model, split: Split, rank: int, names: frozenset[str], frozen: str, kind: LayerKind
 ) -> LayerAdapted:

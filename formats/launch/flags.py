@@ -204,7 +204,8 @@ class WordLists:
     bridge_scripts: tuple[str, ...]
     bridge_recipes: tuple[str, ...]
     machine_scripts: tuple[str, ...]
-    adapters: tuple[str, ...]
+    adapters: ByWhat
+    peft: tuple[str, ...]
     not_drawn: tuple[str, ...]
     not_counted: tuple[str, ...]
     with_states: tuple[str, ...]

@@ -30,6 +30,7 @@ from . import flags
 from .counts import dense_first
 from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, named_format, published_model
 from .items import Parsed
+from .meaning.adapters import targets_in
 
 # -- what a text says ----------------------------------------------------------------------------
 
@@ -70,6 +71,10 @@ def training_of(text: Parsed) -> Document:
         found["zero"] = stage
     if "distributed_optimizer" in values:
         found["zero"] = found.get("zero") or int(values["distributed_optimizer"])
+    if found.get("lora_rank"):
+        found |= {"lora_targets": targets_in(str(values.get("lora_targets", "all")))}
+    else:
+        found.pop("frozen", None)
     found |= _moments(values, str(found.get("precision", "bf16-fp32")))
     found |= _dispatched(values)
     found |= _recomputed(values) | _offloaded(values, found.get("zero") or None)

@@ -410,7 +410,8 @@ def rank_parameters(request: Request, layers: np.ndarray) -> tuple[np.ndarray, .
 
 def most_parameters(*held: np.ndarray) -> tuple[np.ndarray, ...]:
     """All kinds of parameters of the rank with most in total; ranks are the last axis."""
-    at = sum(held[2:] or held).argmax(axis=-1)
+    first, second = held[2:] or held
+    at = (first + second).argmax(axis=-1)
     rows = np.arange(at.size).reshape(at.shape)
     return tuple(each.reshape(-1, each.shape[-1])[rows, at] for each in held)
 

@@ -312,7 +312,7 @@ def _number(values: np.ndarray) -> Number:
     return cast("Number", values)
 
 
-def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def _held(request: Request, stages: Stages) -> tuple[tuple[np.ndarray, ...], ...]:
     """Dense and expert parameters of each rank, shape (ranks, dealings), and of the rank with most,
     shape (dealings)."""
     layers = stages.layers[..., 0, 0].T

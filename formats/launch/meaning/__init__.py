@@ -17,8 +17,9 @@ from groups.notes import Note
 from ...values import Facts
 from .. import flags
 from ..flags import AXES
-from ..items import Guess, Parsed
+from ..items import Guess, Item, Parsed
 from ..sayings import Reading, read
+from .adapters import set_adapters
 from .choice import Choice, choice_of, of_run
 from .framework import deepspeeds_tp, framework_of
 from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
@@ -88,6 +89,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     assume_budget(known, assumed, remarks)
     note_sharding(settled, remarks)
     assume_training(reading, framework, known, assumed, may_be, remarks)
+    untrained = set_adapters(settled, known, assumed, remarks)
     if framework and framework.job.startswith("megatron"):
         note_uneven(known, remarks)
         note_experts(settled, known, remarks)
@@ -104,7 +106,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
         run=choice.chosen,
         serving={name: known[name] for name in (*flags.SERVING, *flags.SERVED) if name in known},
         defaulted=defaulted,
-        **_remarked(reading, remarks),
+        **_remarked(reading, remarks, untrained),
     )
 
 
@@ -126,7 +128,7 @@ def _defaults(settled: Settled, defaulted: Mapping[str, str]) -> list[Note]:
     ]
 
 
-def _remarked(reading: Reading, remarks: Remarks) -> Facts:
+def _remarked(reading: Reading, remarks: Remarks, untrained: tuple[Item, ...]) -> Facts:
     """The remarks of reading single words and of combining them. A file that a command begins with
     is unresolved if it may answer a question."""
     configured, asks = reading.configured, bool(remarks.asks)
@@ -134,7 +136,7 @@ def _remarked(reading: Reading, remarks: Remarks) -> Facts:
     problems = (*reading.problems, *remarks.problems)
     return {
         "ignored": (*reading.ignored, *remarks.ignored, *(() if asks else plain)),
-        "unresolved": (*reading.unresolved, *(configured if asks else ())),
+        "unresolved": (*reading.unresolved, *untrained, *(configured if asks else ())),
         "problems": tuple(sorted(problems, key=lambda item: item.start)),
         "missing": tuple(remarks.missing),
         "asks": tuple(remarks.asks),

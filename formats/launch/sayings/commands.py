@@ -14,7 +14,7 @@ from ..schemas import Schema, marks_of, schema_of
 from ..syntax.shell import SCRIPTS
 from ..syntax.words import STEP, Word, following, row_words, sliced, whole_place
 from .findings import Findings
-from .keys import NAMED, Scope, ignore, ignore_size, read_key
+from .keys import ADAPTERS, KINDS, NAMED, Scope, ignore, ignore_size, read_key
 from .values import OFF, ON, VARIABLE, assign
 
 RECIPE = Row("named", "word", rank=1)
@@ -240,13 +240,13 @@ def _ignored_option(
     taken = 1
     is_switch = command.schema is not None and plain_name(name) in command.schema.switches
     if not values and not is_switch:
-        values = following(words, at)
+        values = following(words, at, KINDS.get(ADAPTERS.get(plain_name(name), ""), ""))
         if values and (values[0].text.endswith(".py") or _OVERRIDE.match(values[0].text)):
             values = []
         taken += len(values)
     if len(name) > 2:
         value = values[0].text if values else ""
-        ignore(found, command.scope, name, value, whole_place(word, values))
+        ignore(found, command.scope, name, value, whole_place(word, values), values)
     return taken
 
 

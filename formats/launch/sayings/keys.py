@@ -9,7 +9,7 @@ from typing import NamedTuple
 from groups.budget import spend
 
 from .. import flags
-from ..flags import WORDS, Row, is_known, names_a_size, plain_name, row_of
+from ..flags import WORDS, Kind, Row, by_word, is_known, names_a_size, plain_name, row_of
 from ..schemas import Schema, beginnings, schema_of
 from ..syntax.files import Entry, read_file
 from ..syntax.pasted import NOTHING, Pasted
@@ -20,6 +20,17 @@ from .values import assign
 
 NAMED = Row("named", "word")
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_.-]{0,120})\}")
+ADAPTERS = by_word(WORDS.adapters)
+"""The fields of options and keys about adapters."""
+
+KINDS: dict[str, Kind] = {
+    "tuner": "word",
+    "lora_rank": "count",
+    "lora_targets": "words",
+    "frozen_bits": "count",
+    "load_in_4bit": "switch",
+    "load_in_8bit": "switch",
+}
 _ADAPTS = re.compile(r"(?i)lora|^[1-9]")
 
 
@@ -51,7 +62,7 @@ def read_key(
             assign(found, name, row, values, place, scope.run, role)
             return
         if meaning or scope.schema.key_rows:
-            ignore(found, scope, name, shown, place)
+            ignore(found, scope, name, shown, place, values)
             return
     for section in path[:-1]:
         if section in flags.SECTIONS_OF:
@@ -62,18 +73,31 @@ def read_key(
     if section in WORDS.wrappers["options"] and (option := row_of(f"--{path[-1]}")):
         key = flags.Key(option, (section,))
     if key is None or section not in key.sections:
-        ignore(found, scope, name, shown, place)
+        ignore(found, scope, name, shown, place, values)
     elif says_nothing(values):
         found.add(found.ignored, "not-given", name, "null", place)
     else:
         assign(found, name, key.row, values, place, scope.run)
 
 
-def ignore(found: Findings, scope: Scope, name: str, value: str, place: tuple[int, int]) -> None:
-    """Records an option or a key without a field in any table, with what is known about it."""
+def ignore(
+    found: Findings,
+    scope: Scope,
+    name: str,
+    value: str,
+    place: tuple[int, int],
+    values: Sequence[Word] = (),
+) -> None:
+    """Records an option or a key without a field in any table, with what is known about it: it may
+    say that adapters are trained, whatever the program."""
     plain = plain_name(name.rsplit(".", 1)[-1])
     names = {plain, ".".join(name.split(".")[-2:])}
-    if not names.isdisjoint(WORDS.adapters) and _ADAPTS.search(value):
+    field = next((ADAPTERS[one] for one in names if one in ADAPTERS), "")
+    is_switch = not values and KINDS.get(field) == "switch"
+    if field and (is_switch or (values and not says_nothing(values))):
+        assign(found, name, Row(field, KINDS[field]), values, place, scope.run)
+        return
+    if not names.isdisjoint(WORDS.peft) and _ADAPTS.search(value):
         if not any(item.code == "part-trained" for item in found.unresolved):
             found.add(found.unresolved, "part-trained", name, value, place)
         return

@@ -21,6 +21,7 @@ from groups.kept import kept
 from groups.layout import Job, Layout
 from groups.presets import PUBLISHED
 from training.estimate import Estimate, Use
+from training.recipe import LORA
 from training.search import Order, order_of
 from training.search.verdict import Verdict, outcome_of, verdict
 
@@ -84,7 +85,7 @@ def setting(name: str, side: Context, language: str, in_words: bool = False) -> 
     if name == "order":  # that counts, whoever says it
         text = side.layout.explicit_job.order
     if in_words and not text:
-        if name in CHOSEN:
+        if name in (*CHOSEN, *LORA):
             text = FIELDS[name].row.counts
         elif name in COUNTS:
             with suppress(LayoutError):
