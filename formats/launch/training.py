@@ -21,7 +21,7 @@ from groups.tables import read_table
 from training.model import ROUTER_GROUPS, Model
 from training.models import MODELS, model_of_preset, shape_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
-from training.recipe import DISPATCHERS, PRECISIONS, Training
+from training.recipe import ALL_LINEAR, DISPATCHERS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
 from training.serving.sglang import A2A
 
@@ -30,7 +30,6 @@ from . import flags
 from .counts import dense_first
 from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, named_format, published_model
 from .items import Parsed
-from .meaning.adapters import targets_in
 
 # -- what a text says ----------------------------------------------------------------------------
 
@@ -72,7 +71,7 @@ def training_of(text: Parsed) -> Document:
     if "distributed_optimizer" in values:
         found["zero"] = found.get("zero") or int(values["distributed_optimizer"])
     if found.get("lora_rank"):
-        found |= {"lora_targets": targets_in(str(values.get("lora_targets", "all")))}
+        found["lora_targets"] = values.get("lora_targets", ALL_LINEAR)
     else:
         found.pop("frozen", None)
     found |= _moments(values, str(found.get("precision", "bf16-fp32")))

@@ -61,6 +61,8 @@ def set_adapters(
     if unknown:
         known.pop("lora_rank", None)
         return unknown
+    if "lora_targets" in known:
+        known["lora_targets"] = targets_in(targets)
     if tuner in ADAPTED and not rank:
         known.pop("lora_rank", None)
         remarks.assume(assumed, "lora_rank", RANK)
