@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from markupsafe import Markup
 
-from descriptions import PAGE, SHELL, joined
+from descriptions import PAGE, SHELL, counted, joined
 from groups import LayoutError
 from groups.budget import spend, within
 from groups.kept import kept
@@ -81,7 +81,9 @@ def title_of(context: Context) -> str:
     """The machines and the sizes of the job."""
     layout, language = context.layout, context.language
     machines = SHELL["gpus_chip"][language].format(
-        world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
+        world=counted(layout.world_size, "gpu", language),
+        nodes=f"{layout.nodes:,}",
+        gpus=f"{layout.gpus_per_node:,}",
     )
     return f"{machines}{PAGE['colon'][language]}{sizes_text(layout)}"
 

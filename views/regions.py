@@ -14,7 +14,7 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from descriptions import LANGUAGES, PAGE, SECTIONS, SERVER, SHELL
+from descriptions import LANGUAGES, PAGE, SECTIONS, SERVER, SHELL, counted
 from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.layout import Layout
@@ -108,7 +108,9 @@ def chips_html(shown: Shown) -> Markup:
         return tag("span", SHELL["no_layout"][language], class_="chip-job none")
     layout = context.layout
     machines = SHELL["gpus_chip"][language].format(
-        world=f"{layout.world_size:,}", nodes=f"{layout.nodes:,}", gpus=f"{layout.gpus_per_node:,}"
+        world=counted(layout.world_size, "gpu", language),
+        nodes=f"{layout.nodes:,}",
+        gpus=f"{layout.gpus_per_node:,}",
     )
     chips = (
         _chip("nodes", machines),

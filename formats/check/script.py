@@ -113,7 +113,8 @@ def _title(layout: Layout) -> str:
     machines = f"{layout.nodes} node{'s' * (layout.nodes > 1)} of {layout.gpus_per_node}"
     experts = f", experts {layout.expert}" if layout.expert is not None else ""
     name = framework_name(layout.framework)
-    return f"{layout.world_size} GPUs: {machines}, {name}, {layout.mesh}{experts}"
+    gpus = f"{layout.world_size} GPU{'s' * (layout.world_size > 1)}"
+    return f"{gpus}: {machines}, {name}, {layout.mesh}{experts}"
 
 
 def printable(line: str) -> str:

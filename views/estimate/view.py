@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 from markupsafe import Markup
 
-from descriptions import ESTIMATE, MACHINE, close_up, joined
+from descriptions import ESTIMATE, MACHINE, close_up, counted, joined
 from formats.documents.tables import Table
 from render.files.tables import BarCell, TableChart, draw_points
 from render.palette import KIND_MARKS, WAITING
@@ -95,9 +95,9 @@ def job_text(estimate: Estimate, model: str, language: str) -> str:
     request = estimate.request
     sentence = ESTIMATE["job"][language].format(
         model=model,
-        gpus=f"{request.gpus:,}",
+        gpus=counted(request.gpus, "gpu", language),
         cluster=request.machine.name,
-        batch=f"{request.global_batch:,}",
+        batch=counted(request.global_batch, "sample", language),
         tokens=f"{request.model.sequence:,}",
     )
     return close_up(sentence)

@@ -124,7 +124,7 @@ def lost_text(plan: Plan, gpu: int, language: str) -> str:
     say, node = saying(ROLES, language), gpu // plan.gpus_per_node
     losses = [
         say(
-            f"lost_{loss.role.layout.made_by.copy}s",
+            f"lost_{loss.role.layout.made_by.copy}{'s' * (loss.total > 1)}",
             role=loss.role.name,
             count=f"{len(loss.copies):,}",
             total=f"{loss.total:,}",

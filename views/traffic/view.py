@@ -121,7 +121,7 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
         "links",
         cluster=cluster.name,
         nvlink=f"{cluster.nvlink / 1e9:.0f}",
-        domain=cluster.domain_of(layout.gpus_per_node),
+        domain=counted(cluster.domain_of(layout.gpus_per_node), "gpu", language),
         nic=f"{cluster.nic / 1e9:.0f}",
     )
     return job, links

@@ -99,7 +99,13 @@ def weight_transfer(context: Context) -> WeightTransfer:
     """
     other = context.once(other_side)
     rule = context.state.value("moves_rule")
-    moves = moves_between(context, other.context, rule, other.first_rank, other.source_rank)
+    try:
+        moves = moves_between(context, other.context, rule, other.first_rank, other.source_rank)
+    except LayoutError as error:
+        if error.control != "first_rank":
+            raise
+        behind = [{"moves_first": "behind"}] if error.alternatives else []
+        raise error.replace(control="moves_first", alternatives=behind) from None
     return WeightTransfer(context, other.context, other.chosen_by(context), other.roles, moves)
 
 
