@@ -73,6 +73,9 @@ def tour() -> tuple[TourStep, ...]:
     return cast("tuple[TourStep, ...]", catalogue("stories")["TOUR"])
 
 
+SPEED = words("speed", "SPEED")
+"""How fast servers answer, and which layout of them."""
+
 FRAMEWORKS = words("frameworks", "FRAMEWORKS")
 """Remarks on a framework's names and order, by the id of its convention."""
 

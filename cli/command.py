@@ -242,7 +242,14 @@ def _emit(inputs: CommandLine) -> Iterator[str]:
 
 
 def _serve(inputs: CommandLine) -> Table:
-    """The groups of the server that a launch command starts, in the server's order of ranks."""
+    """The groups of the server that a launch command starts, in the server's order of ranks; with
+    --speed how fast it answers."""
+    if inputs.options.speed:
+        from .served import speed
+
+        return speed(inputs)
+    if not inputs.words:
+        raise CommandError("serve takes one file, or - for standard input; without one --speed")
     from formats.launch import parse
 
     from .launch import choose_run

@@ -53,6 +53,8 @@ _OTHERWISE: dict[str, Document] = {
     "expert_parallel": {"action": "store_const", "const": True},
     "account": {"action": "store_const", "const": "1"},
     "script": {"action": "store_const", "const": "1"},
+    "speed": {"action": "store_const", "const": "1"},
+    "served_guesses": {"action": "store_const", "const": "on"},
     "kv": {"action": "store_const", "const": "1"},
     "worse": {"choices": ("high", "low")},
     "format": {"choices": ("text", "json", "csv")},

@@ -7,13 +7,10 @@ same wherever it is read.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from formats.documents.exports import heading
 from formats.documents.tables import Table
 from formats.values import Facts
 from groups.errors import quoted
@@ -21,6 +18,7 @@ from groups.layout import Layout
 
 from .inputs import CommandLine, checked
 from .messages import CommandError
+from .report import Report
 from .state import served_context, trained_context
 
 if TYPE_CHECKING:
@@ -31,24 +29,17 @@ GIB = 2**30
 VERDICTS = {"fits": "fits", "close": "is close to the limit", "over": "does not fit"}
 
 
-@dataclass(frozen=True)
-class Report(Table):
-    """Rows to read, and the facts of an endpoint, which JSON prints in full."""
-
-    facts: Facts = field(default_factory=dict)
-
-    def _json(self) -> Iterator[str]:
-        schema = f"parallel-{self.title}"
-        about = heading(self.layout, schema) if self.layout else {"schema": schema}
-        yield json.dumps({**about, **self.facts}, indent=2) + "\n"
+def _serves(inputs: CommandLine) -> bool:
+    """Whether the layout that is asked for is a server's."""
+    job, _ = inputs.wanted()
+    return checked(job).is_server
 
 
 def memory(inputs: CommandLine) -> Table:
     """The peak memory of a rank of each stage, in training or serving, a row for each stage."""
     from request.answers.memory import memory_facts
 
-    job, _ = inputs.wanted()
-    if checked(job).is_server:
+    if _serves(inputs):
         return _served(inputs)
     if inputs.words:
         raise CommandError(f"memory takes {quoted(inputs.words[0])} of a server only")
@@ -166,6 +157,10 @@ def _used(start: str, used: dict[str, Any]) -> str:
 
 def search(inputs: CommandLine) -> Table:
     """The fastest layouts for the same model, batch and GPUs, a row each."""
+    if _serves(inputs):
+        from .served import best
+
+        return best(inputs)
     from request.answers.search import search_facts
     from training.split import SIZES
 
@@ -211,9 +206,8 @@ def compare(inputs: CommandLine) -> Table:
     from .named import context_of_word, set_base
 
     set_base(inputs, inputs.words[-1])
-    job, _ = inputs.wanted()
-    serves = checked(job).is_server
-    with nullcontext(served_context(inputs)) if serves else trained_context(inputs) as context:
+    context_of = nullcontext(served_context(inputs)) if _serves(inputs) else trained_context(inputs)
+    with context_of as context:
         found = compared_with(context, context_of_word(inputs, inputs.words[0], context))
         inputs.remarks += _other_model(inputs, found)
         facts: Facts = compare_facts(found)

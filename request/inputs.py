@@ -330,6 +330,40 @@ class EstimateInputs:
 
 
 @dataclass(frozen=True)
+class SpeedInputs:
+    """The requests of which a server's speed is asked."""
+
+    served_at_once: Annotated[
+        int | None,
+        Input(
+            "requests that all servers answer at once",
+            most=2**20,
+            otherwise="64, or as many as fit",
+            stays=True,
+        ),
+    ] = None
+    served_prompt: Annotated[
+        int | None, Input("tokens of a prompt", least=0, most=2**24, otherwise="1,024", stays=True)
+    ] = None
+    served_answer: Annotated[
+        int | None, Input("tokens of an answer", most=2**24, otherwise="1,024", stays=True)
+    ] = None
+    served_tpot: Annotated[
+        float | None,
+        Input(
+            "milliseconds that a token of an answer may take at most",
+            check=partial(positive, name="served_tpot"),
+            otherwise="no bound",
+            stays=True,
+        ),
+    ] = None
+    served_guesses: Annotated[
+        bool,
+        Input("whether it decodes by guessing (speculative decoding, MTP)", stays=True),
+    ] = False
+
+
+@dataclass(frozen=True)
 class MovesInputs:
     moves_first: Annotated[str, Input("where the target begins", choices=("here", "behind"))] = (
         "here"
@@ -414,6 +448,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("traffic", TrafficInputs, ""),
     ("moves", MovesInputs, ""),
     ("estimate", EstimateInputs, ""),
+    ("estimate", SpeedInputs, ""),
     ("page", PageInputs, ""),
 )
 """The models, whose each field is, and which of their fields stand there: without names all that

@@ -634,6 +634,7 @@ def test_the_help_of_a_command_has_what_it_reads_and_nothing_else(command):
 
 WORDS = {"rank": "0", "share": "0", "compare": "llama3-405b-1 --tp 4"}
 WORDS |= {"moves": "--from llama3-405b-1 --to llama3-405b-2", "roles": "--preset dapo-qwen2-5-32b"}
+WORDS |= {"serve": "--speed --framework vllm --tp 8 --model llama3-70b"}
 ONE_OF = {"worse", "format", "preset", "args", "run", "order"}
 """Options that are refused by themselves where their value, or another option, is wrong."""
 

@@ -63,7 +63,7 @@ class Shown:
         return self.layout is not None and VIEWS[self.view].of_step and self.layout.is_server
 
 
-APPLIES = ("groups", "nodes", "orders", "memory", "compare")
+APPLIES = ("groups", "nodes", "orders", "memory", "estimate", "search", "compare")
 """Views to which a server leads from a view about a training step."""
 
 

@@ -34,6 +34,7 @@ from ..draw.moves import draw_moves
 from ..draw.nodes import draw_nodes
 from ..draw.server import draw_server
 from ..draw.shards import draw_shards
+from ..draw.speed import draw_speed
 from ..draw.step import draw_step
 from ..draw.tensor import draw_tensor
 from ..draw.times import draw_times
@@ -51,6 +52,7 @@ from ..scenes.moves import MovesPicture
 from ..scenes.nodes import NodesPicture
 from ..scenes.server import ServerPicture
 from ..scenes.shards import ShardGrid
+from ..scenes.speed import SpeedChart
 from ..scenes.step import StepPicture
 from ..scenes.tensor import TensorPicture
 from ..scenes.times import TimesChart
@@ -131,6 +133,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     TableChart: draw_table,
     CodeChart: draw_code,
     PointsChart: draw_points,
+    SpeedChart: draw_speed,
 }
 """The drawing function of each type of scene; every scene has a width and a height in pixels."""
 

@@ -50,18 +50,19 @@ SERVED = Parameters(
 """Parameters of a model on servers."""
 
 
-def _served_context(arguments: Mapping[str, object]) -> Context:
+def served_arguments(arguments: Mapping[str, object], *more: Parameters) -> Context:
+    """The servers that the arguments of an endpoint say; more: its parameters beside SERVED."""
     layout = layout_of(arguments)
+    fields = LAYOUT.fields(arguments)
+    for each in (SERVED, *more):
+        with each.named():
+            fields |= each.fields(arguments)
     with SERVED.named():
-        fields = {
-            **LAYOUT.fields(arguments),
-            **SERVED.fields(arguments),
-            **changes_of(arguments["changes"]),
-        }
+        fields |= changes_of(arguments["changes"])
     return Context(layout, State(**fields))
 
 
-@serving(_served_context, SERVED, LAYOUT)
+@serving(served_arguments, SERVED, LAYOUT)
 def server_memory(context: Context) -> str:
     """What a rank of each stage of a server holds, and how many requests fit, as JSON.
 

@@ -28,6 +28,7 @@ class AskedServer:
     Attributes:
         model, cut, weights, cache: as of `server_memory`.
         parts: data parallel parts of attention.
+        prefill: GPUs over which a prompt is divided (context parallelism of prefills).
         windows: window and full_every of a published model whose layers do not say them.
         domain: GPUs that are joined by the machine's fast links.
         name: the model's id in training.models, by which measured runs are found.
@@ -42,6 +43,7 @@ class AskedServer:
     weights: str = "bf16"
     cache: str = "bf16"
     parts: int = 1
+    prefill: int = 1
     windows: tuple[int, int] = (0, 0)
     domain: int = 8
     name: str = ""
@@ -51,7 +53,7 @@ class AskedServer:
     @property
     def gpus(self) -> int:
         """GPUs of the server."""
-        return self.cut.attention * self.cut.pp * self.parts
+        return self.cut.attention * self.cut.pp * self.parts * self.prefill
 
     @property
     def sharing(self) -> int:
@@ -66,8 +68,11 @@ def require_told(server: AskedServer) -> None:
         raise refusal("speed-of-engine", "framework", {"framework": "vllm"}, engine=engine)
     if machine.maker not in MAKERS:
         raise refusal("speed-of-machine", "cluster", machine=machine.name)
+    for name, size in (("cp", server.prefill), ("dcp", server.cut.dcp)):
+        if size > 1:
+            raise refusal("speed-of-divided-sequences", name, {name: 1}, name=name, size=size)
     if server.speculative:
-        raise refusal("speed-of-guesses", "served_speculative", {"served_speculative": "off"})
+        raise refusal("speed-of-guesses", "served_guesses")
     if server.disaggregated:
         raise refusal("speed-of-pairs", "roles")
     if server.sharing > 1 and machine.nvlink < SLOWEST:

@@ -129,10 +129,32 @@ def runs_like(server: AskedServer, load: Load) -> tuple[ServedRun, ...]:
         )
         far = sum(abs(log2(max(one, 1) / max(other, 1))) for one, other in sizes)
         is_other = (run.cut, run.parts) != (own, server.parts)
-        return far + OTHER_CUT * is_other + OTHER_FORMAT * (run.weights != server.weights)
+        return (
+            far
+            + OTHER_CUT * is_other
+            + OTHER_FORMAT * (_bits(run.weights) != _bits(server.weights))
+        )
 
     runs = served_runs().get((server.engine, server.machine.id, server.name), ())
     return tuple(sorted(runs, key=apart)[:MOST_RUNS])
+
+
+def runs_of_layout(server: AskedServer, load: Load) -> tuple[ServedRun, ...]:
+    """The measured runs of the same layout and format, and of the same lengths but for a tenth."""
+
+    def is_same(run: ServedRun) -> bool:
+        lengths = ((load.prompt, run.prompt), (load.answer, run.answer))
+        is_alike = all(abs(one - other) <= 0.1 * max(one, other) for one, other in lengths)
+        is_format = _bits(run.weights) == _bits(server.weights)
+        return is_alike and is_format and (run.cut, run.parts) == (cut_sizes(server), server.parts)
+
+    runs = served_runs().get((server.engine, server.machine.id, server.name), ())
+    return tuple(filter(is_same, runs))
+
+
+def _bits(weights: str) -> str:
+    """A format without how its scales are kept, which sources do not tell."""
+    return weights.removesuffix("_plain")
 
 
 def cut_sizes(server: AskedServer) -> tuple[int, ...]:

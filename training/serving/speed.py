@@ -12,8 +12,8 @@
 `step_work` counts bytes and operations; the eight constants are fitted to measured servers
 (`python -m benchmarks.fit_serving`, which prints its errors): 1,359 runs of 3 engines on 6 types of
 NVIDIA GPUs, of one to eight GPUs in one NVLink domain. What was not measured is refused in words:
-other makers' GPUs, speculative decoding, experts or tensor parallelism across domains. Pipelines
-and decode context parallelism are counted, not measured.
+other makers' GPUs, speculative decoding, sequences that are divided, experts or tensor parallelism
+across domains. Pipelines are counted, not measured.
 
 The interval is that of runs whose source was left out of the fit. It narrows only where the same
 engine answered the same model on the same GPU in many measured runs: the law is then times how far
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from ..machine import Machine
 from .asked import AskedServer, require_told
-from .runs import Miss, ServedRun, miss_of, runs_like
+from .runs import Miss, ServedRun, miss_of, runs_like, runs_of_layout
 from .work import Load, StepWork, step_work
 
 LAYER, EXPERTS, SUM, REQUEST = 54.3e-6, 17.1e-6, 6.17e-6, 16.4e-6
@@ -59,6 +59,7 @@ class Speed:
         miss: how far the law missed the same engine, model and GPU, by which ``seconds`` is
             corrected; None: nothing measured.
         runs: measured runs of the same engine, model and GPU, the nearest first.
+        same_layout: all of them with the same layout, format and lengths.
     """
 
     seconds: float
@@ -70,6 +71,7 @@ class Speed:
     first: float
     miss: Miss | None
     runs: tuple[ServedRun, ...]
+    same_layout: tuple[ServedRun, ...] = ()
 
     @property
     def user_rate(self) -> float:
@@ -106,7 +108,7 @@ def server_speed(server: AskedServer, load: Load) -> Speed:
     require_told(server)
     parts = seconds_of(server, load)
     miss = miss_of(server.engine, server.machine.id, server.name)
-    is_measured = miss is not None and not server.machine.changed
+    is_measured = miss is not None and server.cut.pp == 1 and not server.machine.changed
     bounds = (miss.low, miss.high) if miss and is_measured else (LOW, HIGH)
     times = miss.times if miss and is_measured else 1.0
     seconds = times * sum(parts.values())
@@ -120,6 +122,7 @@ def server_speed(server: AskedServer, load: Load) -> Speed:
         first_token(server, load),
         miss if is_measured else None,
         runs_like(server, load),
+        runs_of_layout(server, load),
     )
 
 

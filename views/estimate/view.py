@@ -29,7 +29,8 @@ from request.answers.estimate.words import (
     use_of,
     use_short,
 )
-from request.context import Context
+from request.answers.served.api import server_speed
+from request.context import Context, of_server
 from request.units import seconds_text
 from request.words import saying
 from training.clusters import machine_of
@@ -55,9 +56,11 @@ from ..base.html import (
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
 from ..parts.step import source_html
+from .served import served_html, served_pictures, served_summary
 from .used import used_html
 
 
+@of_server(served_html)
 def estimate_html(context: Context) -> Markup:
     say, language = saying(ESTIMATE, context.language), context.language
     body = or_refused(context, _answer)
@@ -256,6 +259,7 @@ COLOURS = {"compute": "#475569", "bubble": WAITING["light"]} | {
 OTHERS = "#94a3b8"
 
 
+@of_server(served_pictures)
 def estimate_pictures(context: Context) -> Pictures:
     """The parts as bars, the longest first; the measured runs as a scatter chart."""
     language = context.language
@@ -270,6 +274,7 @@ def estimate_pictures(context: Context) -> Pictures:
     return [("", drawn), (ESTIMATE["cloud_title"][language], cloud)]
 
 
+@of_server(served_summary)
 def estimate_summary(context: Context) -> str:
     """The seconds of a step and its parts."""
     language = context.language
@@ -289,8 +294,7 @@ VIEW = View(
     estimate_pictures,
     ESTIMATE["title"],
     estimate_summary,
-    of_step=True,
     place=6,
-    endpoints=(estimate_endpoint,),
+    endpoints=(estimate_endpoint, server_speed),
     commands=("estimate",),
 )

@@ -17,7 +17,7 @@ from render.files.tables import BarCell, TableChart
 from request.answers.estimate.measured import measured_text
 from request.answers.estimate.words import KINDS, about, share_text, use_of, use_short
 from request.answers.search import better_layouts, reason_text
-from request.context import Context
+from request.context import Context, of_server
 from request.fixes import fixes_of
 from request.link import to_query
 from request.model import model_name, typed_layout
@@ -58,6 +58,7 @@ from ..base.problems import message_html, or_refused, problem_html
 from ..base.view import Pictures, View
 from ..parts.inputs import inputs_html
 from ..parts.step import measured_html
+from .served import served_html, served_pictures, served_summary
 
 PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 """The parts of an estimate that a bar shows in one colour; the rest is the last."""
@@ -69,6 +70,7 @@ SLIDE_REASONS = 2
 """The most reasons of a layout on a slide."""
 
 
+@of_server(served_html)
 def search_html(context: Context) -> Markup:
     language, say = context.language, saying(TRAFFIC, context.language)
     world = counted(context.layout.world_size, "gpu", language)
@@ -333,6 +335,7 @@ def changes_to(estimate: Estimate, state: State) -> Document:
 # -- files ---------------------------------------------------------------------------------------
 
 
+@of_server(served_pictures)
 def search_pictures(context: Context) -> Pictures:
     """The ten best layouts and the one on screen; empty if none is valid."""
     language, say = context.language, saying(TRAFFIC, context.language)
@@ -373,6 +376,7 @@ def _in_two_lines(parts: Sequence[str]) -> str:
     return "\n".join(min(ways, key=lambda lines: max(map(len, lines)))).rstrip()
 
 
+@of_server(served_summary)
 def search_summary(context: Context) -> str:
     job = context.trained.job(context.layout)
     lines = _job_text(context, job, search(job)), measured_text(context)
@@ -386,7 +390,6 @@ VIEW = View(
     search_pictures,
     TRAFFIC["search_title"],
     search_summary,
-    of_step=True,
     place=1,
     endpoints=(better_layouts,),
     commands=("search",),

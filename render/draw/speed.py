@@ -1,0 +1,80 @@
+"""A chart of servers' speeds -> marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..marks import LABEL, LOOKS, Lines, Mark, Words, ring
+from ..scenes.charts import HERE
+from ..scenes.speed import EDGE, OTHER, SpeedChart, SpeedCurve
+
+CHARACTER = 6.2
+"""Pixels of a letter of a label, about."""
+
+
+def draw_speed(chart: SpeedChart, theme: str) -> Iterator[Mark]:
+    """Axes, the band, curves with their points, what was measured, the chosen point."""
+    look = LOOKS[theme]
+    yield from _axes(chart, theme)
+    if chart.band:
+        slow = [chart.place(low) for low, _ in chart.band]
+        quick = [chart.place(high) for _, high in reversed(chart.band)]
+        outline = [*slow, *quick, slow[0]]
+        yield Lines([outline], fill=HERE[theme], opacity=0.14)
+    for curve in sorted(chart.curves, key=lambda one: one.is_own):
+        yield from _curve(chart, curve, theme)
+    if chart.edge:
+        yield Lines([[chart.place(spot) for spot in chart.edge]], EDGE[theme], 3.0, opacity=0.75)
+    for spot in chart.rings:
+        yield ring(*chart.place(spot), 4.5, look.ink, 1.5)
+    if chart.here:
+        x, y = chart.place(chart.here[0])
+        yield ring(x, y, 6.5, look.page, 2.0, HERE[theme])
+        at_end = x + CHARACTER * len(chart.here[1]) > chart.right - 12
+        anchor, side = ("end", -11.0) if at_end else ("start", 11.0)
+        yield Words(x + side, y - 9, chart.here[1], LABEL + 1, look.ink, anchor, bold=True)
+    yield from _names(chart, theme)
+
+
+def _curve(chart: SpeedChart, curve: SpeedCurve, theme: str) -> Iterator[Mark]:
+    look = LOOKS[theme]
+    colour = HERE[theme] if curve.is_own else OTHER
+    places = [chart.place(spot) for spot in curve.spots]
+    yield Lines([places], colour, 2.5 if curve.is_own else 1.5)
+    for x, y in places:
+        yield ring(x, y, 3.0 if curve.is_own else 2.0, look.page, 1.0, colour)
+    for (x, y), text in zip(places, curve.texts):
+        if text:
+            yield Words(x - 7, y + 13, text, LABEL - 1, look.quiet, "end")
+
+
+def _names(chart: SpeedChart, theme: str) -> Iterator[Mark]:
+    """Each curve's name at its upper end, none over another."""
+    look, taken = LOOKS[theme], list[tuple[float, float, float]]()
+    for curve in chart.curves:
+        if not curve.name:
+            continue
+        x, y = chart.place(curve.spots[-1])
+        wide = CHARACTER * len(curve.name)
+        start = min(max(x - wide / 2, chart.left + 3), chart.right - wide)
+        y = max(chart.top + 8, y - 8)
+        while any(abs(y - at) < 12 and start < right and left < start + wide
+                  for left, right, at in taken):  # fmt: skip
+            y += 12
+        taken.append((start, start + wide, y))
+        yield Words(start, y, curve.name, LABEL, look.ink, bold=curve.is_own)
+
+
+def _axes(chart: SpeedChart, theme: str) -> Iterator[Mark]:
+    look = LOOKS[theme]
+    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
+    across, up = chart.ticks(0), chart.ticks(1)
+    grid = [[(x, top), (x, foot)] for x, _ in across]
+    grid += [[(left, y), (right, y)] for y, _ in up]
+    yield Lines(grid, look.edge, opacity=0.5)
+    for x, text in across:
+        yield Words(x, foot + 15, text, LABEL, look.quiet, "middle")
+    for y, text in up:
+        yield Words(left - 6, y + 4, text, LABEL, look.quiet, "end")
+    yield Words((left + right) / 2, foot + 36, chart.words["across"], LABEL, look.quiet, "middle")
+    yield Words(left, top - 10, chart.words["up"], LABEL, look.quiet)

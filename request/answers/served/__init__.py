@@ -1,0 +1,1 @@
+"""How fast servers answer, for how many at once, and which layout of them for a target."""

@@ -1,0 +1,139 @@
+"""The view of a server's speed: a sentence, the curve with the chosen point, what a step takes."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from descriptions import SPEED
+from formats.documents.tables import Table
+from render.draw.speed import draw_speed
+from render.files.tables import BarCell, TableChart
+from render.svg.marks import scene_svg
+from request.answers.served.speed import speed_of
+from request.answers.served.words import (
+    causes,
+    head_text,
+    job_text,
+    moved_bytes,
+    near_text,
+    requests_text,
+    rest_text,
+    run_cells,
+    verdict_text,
+)
+from request.context import Context
+from request.units import bytes_text, seconds_text
+from request.words import saying
+from training.serving.layouts import ServedLayout
+
+from ..base.html import (
+    Told,
+    explained,
+    fine,
+    heading,
+    heads_of,
+    scrolling,
+    share_bar,
+    table,
+    table_html,
+    tag,
+    together,
+)
+from ..base.problems import or_refused
+from ..base.view import Pictures
+from ..parts.load import load_inputs
+from ..parts.speed import chart_of
+
+COLOURS = {
+    "weights": "#475569",
+    "cache": "#577de3",
+    "compute": "#15803d",
+    "messages": "#e0a100",
+    "overhead": "#94a3b8",
+}
+"""The colour of each part of a step, in files."""
+
+
+def served_html(context: Context) -> Markup:
+    say = saying(SPEED, context.language)
+    how = fine(explained(say("body"), context.language))
+    return together(
+        heading(say("title")),
+        load_inputs(context),
+        tag("div", or_refused(context, _answer), how, class_="estimate speed"),
+    )
+
+
+def _answer(context: Context) -> Markup:
+    language, say, found = context.language, saying(SPEED, context.language), speed_of(context)
+    chart, head = chart_of(found, language), head_text(found, language)
+    most, least = (requests_text(found.curve[at][0], language) for at in (-1, 0))
+    label = say("curve_label", least=least, most=most)
+    drawn = Markup(scene_svg("cloud speed-chart", chart, draw_speed(chart, "page"), label))
+    return together(
+        tag(
+            "p",
+            tag("b", head),
+            " ",
+            rest_text(context, found),
+            class_="about",
+        ),
+        tag("p", job_text(context, found)),
+        tag("h3", say("curve_title")),
+        fine(say("curve_body")),
+        scrolling("scroll", drawn),
+        table_html(parts_table(found, language), "estimate-parts"),
+        tag("ul", *(tag("li", line) for line in causes(found, language)), class_="fine"),
+        tag("p", say("first", seconds=seconds_text(found.speed.first))),
+        _near(found, language),
+    )
+
+
+def parts_table(found: ServedLayout, language: str) -> Table:
+    """The parts of a step, the longest first, with what each GPU reads and sends for them."""
+    say, speed, moved = saying(SPEED, language), found.speed, moved_bytes(found)
+    rows = []
+    for name, seconds in sorted(speed.parts.items(), key=lambda part: -part[1]):
+        if not seconds:
+            continue
+        share = seconds / speed.seconds
+        text = f"{100 * share:.1f}%"
+        size = moved.get(name, 0.0)
+        words = "sends" if name == "messages" else "reads"
+        told = say(words, size=bytes_text(size)) if size else ""
+        bar = Told(text, together(text, share_bar(share)))
+        rows.append((say(f"part_{name}"), seconds_text(seconds), bar, told))
+    heads = [say(name) for name in ("part", "seconds", "share", "moved")]
+    return Table("speed", heads, rows)
+
+
+def _near(found: ServedLayout, language: str) -> Markup:
+    """The measured runs that are nearest, with their source."""
+    say, runs = saying(SPEED, language), found.speed.runs
+    title = tag("h3", say("near_title"))
+    if not runs:
+        return together(title, tag("p", near_text(found, language)))
+    heads = heads_of(SPEED, "layout load tpot first source", language)
+    rows = (run_cells(run, language) for run in runs)
+    return together(
+        title, tag("p", near_text(found, language)), table(heads, rows, "estimate-nearest")
+    )
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def served_pictures(context: Context) -> Pictures:
+    """The parts of a step as bars, and the curve."""
+    language, found = context.language, speed_of(context)
+    parts = parts_table(found, language)
+    each = sorted(found.speed.parts.items(), key=lambda part: -part[1])
+    most = each[0][1]
+    bars = [BarCell(((COLOURS[name], size / most),)) for name, size in each if size]
+    rows = [(*row, bar) for row, bar in zip(parts.rows, bars)]
+    drawn = TableChart(Table("speed", [*parts.columns, ""], rows))
+    return [("", drawn), (SPEED["curve_title"][language], chart_of(found, language))]
+
+
+def served_summary(context: Context) -> str:
+    return verdict_text(context, speed_of(context))
