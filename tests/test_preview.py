@@ -8,10 +8,13 @@ import re
 
 import httpx
 import pytest
+from cases import every
 
 from descriptions import PAGE
+from render.marks import advance
 from request.link import from_query
-from views.preview import head_html, preview
+from views.export import card_of
+from views.preview import context_of, head_html, preview
 
 LINKS = {
     "": "16 GPUs · 2 × 8: tp2 · dp4 · pp2",
@@ -93,3 +96,21 @@ def test_the_address_is_that_of_the_reader_or_none(server, host):
     found = said(page)
     assert found["og:url"] in ("https://a.b/", "/")
     assert (found["og:url"] == "/") == (host != "a.b")
+
+
+@every("query", ["", "show=memory", "preset=llama3-405b-2", "show=compare&kept=~tp=4", "lang=zh"])
+def test_a_card_has_the_size_that_chats_ask_for_with_the_job_large_and_whole_sentences(query):
+    drawn = card_of(context_of(f"?v=2&{query}"))
+    assert (drawn.width, drawn.height) == (1200, 630)
+    *_, (_, _, _, words) = drawn.placed
+    title, *said, sizes, site = words
+    assert "GPU" in title.text
+    assert title.size >= 40
+    assert said
+    assert all(line.size >= 30 for line in said)
+    assert not any(line.text.endswith("…") for line in said)
+    for word in words:  # within the card
+        wide = advance(word.text, bold=word.bold) * word.size
+        left = word.x - (wide if word.anchor == "end" else 0.0)
+        assert 40 <= left <= left + wide <= 1160
+    assert (sizes.y, site.anchor) == (site.y, "end")

@@ -14,6 +14,7 @@ from formats.documents.exports import groups_json_parts, ranks_csv_parts
 from groups import LayoutError
 from groups.budget import spend
 from groups.layout import Layout
+from render.files.card import CardText, card
 from render.files.figure import figure
 from render.files.forms import to_bytes
 from render.files.slide import SlideText, slide
@@ -88,21 +89,40 @@ def file_of(context: Context, theme: str = "light") -> Drawing:
     return figure(drawn, caption, theme, _key(language))
 
 
+def card_of(context: Context) -> Drawing:
+    """The card of a link: its job and model, its view's answer, its picture."""
+    layout, language = context.layout, context.language
+    title, sentence, drawn = _said(context)
+    model = model_text(context).partition(" · ")[0]
+    gpus = counted(layout.world_size, "gpu", language)
+    text = CardText(
+        " · ".join(filter(None, (model, gpus))),
+        sentence or title,
+        sizes_text(layout),
+        PAGE["title"][language],
+    )
+    return card(text, drawn)
+
+
 def slide_of(context: Context, theme: str = "light", address: str = "") -> Drawing:
     """The view's question, its answer if that is one sentence, and its pictures; else the job."""
-    layout, rank, language = context.layout, context.rank, context.language
-    view = VIEWS[view_of(context.state)]
-    if view.title is None:
-        title, sentence = question(rank, language), sentence_of(layout, rank, language)
-        drawn: Pictures | Together = _drawn(job_pictures(context))
-    else:
-        drawn = _drawn((view.slide or view.pictures or job_pictures)(context))
-        title = view.title[language]
-        sentence = view.summary(context) if view.summary else ""
+    layout, language = context.layout, context.language
+    title, sentence, drawn = _said(context)
     sizes = _machines(layout, language) + PAGE["colon"][language] + sizes_text(layout)
     sizes = " · ".join(filter(None, (sizes, model_text(context))))
     shown = short_address(address, context)
     return slide(SlideText(title, sentence, sizes, shown), drawn, theme, _key(language))
+
+
+def _said(context: Context) -> tuple[str, str, Pictures | Together]:
+    """The question, the answer and the pictures of a view; else of the job."""
+    rank, language = context.rank, context.language
+    view = VIEWS[view_of(context.state)]
+    if view.title is None:
+        answer = sentence_of(context.layout, rank, language)
+        return question(rank, language), answer, _drawn(job_pictures(context))
+    drawn = _drawn((view.slide or view.pictures or job_pictures)(context))
+    return view.title[language], view.summary(context) if view.summary else "", drawn
 
 
 def _served_model(context: Context) -> str:

@@ -1,7 +1,7 @@
 """The preview of a link in other programs: a title, a description and a picture of the job.
 
 Chats and search engines read the head of the page at an address and run none of its scripts, so the
-server writes there what the link is about; its picture is a slide, made when somebody asks for it.
+server writes there what the link is about; its picture is a card, made when somebody asks for it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from descriptions import PAGE, SHELL, counted, joined
 from groups import LayoutError
 from groups.budget import spend, within
 from groups.kept import kept
+from render.files.forms import to_bytes
 from request.answers.sentence import sentence_of
 from request.context import Context
 from request.link import as_far_as_known, to_query
@@ -22,13 +23,13 @@ from request.resolve import sizes_text
 from request.state import State
 
 from .base.html import tag, together
-from .export import model_text, picture_file
+from .export import ANY_PICTURE, card_of, in_a_font, model_text
 
 PICTURE = "preview.png"
 """The name of the picture, under the address of the page; its query is the link's."""
 
-WIDE, HIGH = 1920, 1080
-"""Pixels of a slide as PNG (export.py)."""
+WIDE, HIGH = 1200, 630
+"""Pixels of a card as PNG (render/files/card.py)."""
 
 
 PER_UNIT = 8
@@ -113,4 +114,6 @@ def _drawn(context: Context) -> str:
 
 @kept
 def _preview(query: str) -> str:
-    return base64.b64encode(picture_file(context_of(query), "png", address="")).decode()
+    context = in_a_font(context_of(query), "png")
+    spend(ANY_PICTURE, "pixels")
+    return base64.b64encode(to_bytes(card_of(context), "png", scale=1.0)).decode()
