@@ -15,7 +15,16 @@ from .state import State
 
 def is_still(preset: str, state: State) -> bool:
     """Whether a state still has the sizes of a published layout, whatever it displays."""
-    if preset not in PUBLISHED:
-        return False
+    return preset in PUBLISHED and not changed_sizes(preset, state)
+
+
+def changed_sizes(preset: str, state: State) -> dict[str, tuple[str, str]]:
+    """The sizes of a published layout that a state has not: each as published and as it is.
+
+    >>> changed_sizes("bloom-176b", from_preset("bloom-176b").changed({"tp": 8}))
+    {'tp': ('4', '8')}
+    """
     shown, published = state_texts(state), state_texts(from_preset(preset))
-    return all(shown[name] == published[name] for name in (*SIZES, "etp", "framework", *SERVED))
+    names = (*SIZES, "etp", "framework", *SERVED)
+    pairs = {name: (published[name], shown[name]) for name in names}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

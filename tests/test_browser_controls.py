@@ -565,3 +565,18 @@ def test_sizes_of_a_server_have_the_names_that_are_seen_and_each_once(open_page)
     assert len(names) == len(set(names)), names
     follow_link(page, "v=2&tp=2")
     expect(page.get_by_role("slider", name="Tensor (TP), slider")).to_be_visible()
+
+
+def test_a_published_layout_with_other_sizes_is_called_changed_and_has_a_way_back(open_page):
+    page = open_page()
+    follow_link(page, "v=2&preset=bloom-176b")
+    menu = page.locator("#field-preset")
+    shown = "menu => menu.selectedOptions[0].label"
+    assert menu.evaluate(shown).startswith("BLOOM")
+    write(page, "tp", "8")
+    assert menu.evaluate(shown).startswith("changed: BLOOM")
+    expect(page.locator(".source[data-changed]")).to_contain_text("tp 4 → 8")
+    page.locator(".source [data-preset]").click()
+    settle(page)
+    assert menu.evaluate(shown).startswith("BLOOM")
+    expect(page.locator(".source[data-changed]")).to_have_count(0)

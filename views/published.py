@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from markupsafe import Markup
 
@@ -13,16 +13,16 @@ from groups.presets import PUBLISHED, SERVERS
 from request.answers.estimate.measured import measured_use_text, seconds_line
 from request.context import Context
 from request.inputs import FIELDS
-from request.published import is_still
+from request.published import changed_sizes
 from request.roles.opened import preset_state
 from request.roles.text import OWN_FIELDS
 from request.state import State, is_empty
 from request.trained import schedule_name
-from request.words import change_label, control_label, within_sentence
+from request.words import change_label, control_label, saying, within_sentence
 from training.models import model_of_preset
 from training.published import derived_options, published_steps
 
-from .base.html import outside, tag
+from .base.html import button, outside, tag
 from .column import MENU
 
 FIELDS_OF = {
@@ -35,7 +35,7 @@ FIELDS_OF = {
 
 def source_html(state: State, language: str) -> Markup:
     """The source of a published layout and the derived fields, below its name if the closed menu
-    cuts that; empty for another layout."""
+    cuts that; of one that was changed what differs, and a way back; empty for another layout."""
     name = state.preset
     if name in PLANS:
         known = preset_state(name)
@@ -44,9 +44,11 @@ def source_html(state: State, language: str) -> Markup:
         )
         link = outside(PLANS[name].url, PLANS[name].name)
         return tag("div", tag("p", link), class_="source") if is_same else Markup()
-    if not is_still(name, state):
+    if name not in PUBLISHED:
         return Markup()
     preset = PUBLISHED[name]
+    if changed := changed_sizes(name, state):
+        return _changed(name, changed, language)
     source: object = "; ".join(preset.source)
     if preset.url:
         source = outside(preset.url, source)
@@ -65,6 +67,18 @@ def source_html(state: State, language: str) -> Markup:
     lines = (tag("p", line) for line in (source, derived, note, *of_step) if line)
     whole = tag("b", preset.name) if len(preset.name) > MENU else ""
     return tag("div", whole, *lines, class_="source")
+
+
+def _changed(preset: str, sizes: Mapping[str, tuple[str, str]], language: str) -> Markup:
+    """That a published layout has other sizes now: the menu says so too (client/sizes.js)."""
+    name, say = PUBLISHED[preset].name, saying(PAGE, language)
+    listed = ", ".join(
+        f"{control_label(size, language)} {before or '–'} → {now or '–'}"
+        for size, (before, now) in sizes.items()
+    )
+    back = button(say("preset_back"), class_="opener", data_preset=preset)
+    words = tag("p", say("preset_changed", name=name, sizes=listed), " ", back)
+    return tag("div", words, class_="source", data_changed=say("preset_menu", name=name))
 
 
 def derived_lines(state: State) -> Iterator[str]:

@@ -15,6 +15,15 @@ function readStops() {
     showInputs(derived.dataset.hides.split(' '), JSON.parse(derived.dataset.names));
   }
   sizes().forEach(place);
+  nameChanged();
+}
+
+// A published layout with other sizes is that one no more: its name in the closed menu says so.
+function nameChanged() {
+  const menu = document.getElementById('field-preset');
+  for (const option of menu.querySelectorAll('option[label]')) option.removeAttribute('label');
+  const changed = document.querySelector('.source[data-changed]')?.dataset.changed;
+  if (changed && menu.value) menu.selectedOptions[0].label = changed;
 }
 
 // A server has sizes that training has not, and the other way round, some under another name.
