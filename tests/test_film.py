@@ -196,6 +196,30 @@ def test_twenty_captions_are_what_is_worked_out_without_the_page(open_page):
 
 
 @pytest.mark.browser
+def test_captions_tell_cp_and_experts_halves_of_a_backward_and_steps_of_many_ops(open_page):
+    """Cp and ep by the sizes of Llama 3 8B and GPT 16x0.125B alone: see each line."""
+    page = open_page()
+
+    def said(query: str, part: float) -> str:
+        follow_link(page, query)
+        scrub(page, part)
+        return page.inner_text(".film-says").replace("\u00a0", " ").partition(": ")[2]
+
+    # Half of a sequence of 8,192, K and V of 8 heads of 128 in bf16 to the one other, in 16 layers.
+    passed = 16 * 2 * 8192 / 2 * 8 / 2 * 128 * 2
+    first = said("v=2&nodes=2&tp=2&pp=2&cp=2&rank=0", 0.02)
+    assert f" and, over cp, {passed / 1e6:.0f} MB with GPU 2" in first
+    with_experts = said("v=2&nodes=2&tp=1&pp=2&ep=4&model=qwen3-30b-a3b&rank=0", 0.02)
+    assert re.search(r"exchanging [\d.]+ GB with GPUs 1, 2 and 3", with_experts), with_experts
+    # Half-backward ops: each stage ends with gradients of weights.
+    split = "v=2&nodes=2&tp=2&pp=2&schedule=zb-h1&rank=0"
+    assert said(split, 0.8) == "GPU 0 computes gradients of weights, for which nobody waits."
+    assert "the inputs' gradients of micro-batch" in said(split, 0.3)
+    many = "v=2&nodes=64&tp=8&pp=64&layers=64&micro_batches=512&rank=0"
+    assert said(many, 0.02) == "GPU 0 computes a micro-batch forward."
+
+
+@pytest.mark.browser
 def test_arrow_keys_go_from_op_to_op_and_tints_are_off_meanwhile(open_page):
     page = open_page()
     follow_link(page, "rank=5")

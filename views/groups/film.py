@@ -67,7 +67,7 @@ def film(sent: object) -> str:
     seconds   of the pipeline, of gradients, of the optimizer; null where they are not known
     step      the whole step in words; layers: that an op runs through, at most
     message   bytes of a message from stage to stage, in words
-    shared    bytes that a GPU of each stage sends over tp in a forward, and in a backward
+    shared    by kind, bytes that a GPU of each stage sends over it in a forward, and in a backward
     gradients [kind, bytes that a GPU of each stage sends]
     """
     state = from_values(parsed(sent))
@@ -97,7 +97,7 @@ def film_of(context: Context) -> dict[str, object]:
         "seconds": seconds,
         "step": step,
         "layers": max(counts_of(stages, state), default=1) if stages else 1,
-        **{"message": "", "shared": [[], []], "gradients": ["", []], **sent},
+        **{"message": "", "shared": {}, "gradients": ["", []], **sent},
     }
 
 
@@ -105,21 +105,31 @@ def sent_in(context: Context, micro_batches: int) -> dict[str, object]:
     """The bytes of a message, of an op, and of a step's gradients, in words: those of Traffic."""
     rows = rows_of(context.layout, context.trained)
     messages = [row.buffer for row in rows if row.kind == "pp"]
-    tensor = [
-        [row.by_stage for row in rows if row.kind == "tp" and row.what == what]
-        for what in ("forward", "backward")
-    ]
+    by_kind = {
+        kind: [
+            [row.by_stage for row in rows if row.kind == kind and row.what == what]
+            for what in ("forward", "backward")
+        ]
+        for kind in SHARED
+    }
     averaged = [row for row in rows if row.kind in DATA]
     kind = max((row.kind for row in averaged), key=len, default="")
     of_kind = [row.by_stage for row in averaged if row.kind == kind]
     return {
         "message": bytes_text(max(messages)) if messages else "",
-        "shared": [
-            [bytes_text(sum(stage) / micro_batches) for stage in zip(*each)] for each in tensor
-        ],
+        "shared": {
+            kind: [
+                [bytes_text(sum(stage) / micro_batches) for stage in zip(*each)] for each in ways
+            ]
+            for kind, ways in by_kind.items()
+            if any(ways)
+        },
         "gradients": [kind, [bytes_text(sum(stage)) for stage in zip(*of_kind)]],
     }
 
+
+SHARED = ("tp", "cp", "ep")
+"""The groups that a layer sends over while it computes, in the order that captions name them."""
 
 DATA = ("dp", "dp-cp")
 """The groups that average the gradients of dense layers."""

@@ -2,15 +2,22 @@
 // the bytes of its groups, as views/groups/film.py tells them; and the part that it speaks of.
 const SPOKEN = 8; // GPUs that are outlined at most
 
-// What a stage does at a time: an op that runs, a micro-batch that is on its way to it, or the next one
-// that it waits for.
+// What a stage does at a time: an op that runs, or two whose kernels overlap; gradients of weights, for
+// which no micro-batch comes or goes; a micro-batch that is on its way to it, or the next one that it
+// waits for.
 function doingOf(stage, time) {
   const own = reel.moves.filter(([, , , at]) => at === stage);
-  const running = own.find(([, , , , , begun, ended]) => begun <= time && time < ended);
-  if (running) return ['runs', running];
+  const running = own.filter(([, , , , , begun, ended]) => begun <= time && time < ended);
+  if (running.length) return ['runs', running[0], running[1]];
+  if (letterAt(stage, time) === 'W') return ['weights', null];
   const next = own.filter(([, , , , , begun]) => begun > time).sort((a, b) => a[5] - b[5])[0];
   return next ? ['waits', next] : ['done', null];
 }
+
+const letterAt = (stage, time) => {
+  const text = reel.busy[stage];
+  return text[Math.min(text.length - 1, Math.floor((time / WHOLE) * text.length))];
+};
 
 // The number of a micro-batch among those of all replicas, which each have samples of their own.
 const numbered = (micro, rank) => micro * replicasOf() + replicaAt(rank);
@@ -34,7 +41,7 @@ const gpuWord = (ranks) =>
 const isFar = (a, b) => Math.floor(a / mesh.gpusPerNode) !== Math.floor(b / mesh.gpusPerNode);
 const linkWord = (a, b) => card[isFar(a, b) ? 'film_network' : 'film_nvlink'];
 const peersIn = (name, rank) => {
-  const kind = kinds.find((one) => one.name === name && one.axes === grids[0]);
+  const kind = kinds.find((one) => one.name === name && (name === 'ep' || one.axes === grids[0]));
   return kind ? ordered(kind, rank).filter((one) => one !== rank) : [];
 };
 
@@ -60,7 +67,13 @@ function pipelineCaption(time, rank) {
   const axis = grids[0].find(({ name }) => name === 'pp');
   const stage = stageOf(grids[0], rank);
   const there = (other) => rank + (other - stage) * (axis?.stride ?? 0);
-  const [what, move] = doingOf(stage, time);
+  if (!reel.moves.length) {
+    // so many ops that none is told from another
+    const name = { F: 'some_forward', ' ': 'some_wait' }[letterAt(stage, time)] ?? 'some_backward';
+    return [filled(card[`film_says_${name}`], { rank }), [rank]];
+  }
+  const [what, move, beside] = doingOf(stage, time);
+  if (what === 'weights') return [filled(card.film_says_weights, { rank }), [rank]];
   if (!move) return [filled(card.film_says_done, { rank }), [rank]];
   const [micro, kind, before] = move;
   const words = { rank, micro: numbered(micro, rank) };
@@ -70,16 +83,20 @@ function pipelineCaption(time, rank) {
     const facts = { ...words, from, bytes: reel.message, link: linkWord(from, rank) };
     return [filled(card.film_says_waits, facts), [from, rank]];
   }
-  const tensor = peersIn('tp', rank);
-  const said = [filled(card[kind ? 'film_says_backward' : 'film_says_forward'], words)];
-  const bytes = reel.shared[kind]?.[stage];
-  if (tensor.length && bytes) {
-    said.push(filled(card.film_says_tp, { gpus: gpuWord(tensor), bytes }));
+  const name = !kind ? 'forward' : letterAt(stage, time) === 'I' ? 'input' : 'backward';
+  const said = [filled(card[`film_says_${name}`], words)];
+  if (beside) said.push(filled(card[beside[1] ? 'film_says_beside_backward' : 'film_says_beside_forward'], { micro: numbered(beside[0], rank) }));
+  const spoken = [rank];
+  for (const [own, ways] of Object.entries(reel.shared)) {
+    const [peers, bytes] = [peersIn(own, rank), ways[kind]?.[stage]];
+    if (!peers.length || !bytes) continue;
+    said.push(filled(card[spoken.length > 1 ? 'film_says_more' : 'film_says_shared'], { gpus: gpuWord(peers), bytes, kind: own }));
+    spoken.push(...peers);
   }
   // Where this micro-batch goes when the op ends.
   const next = reel.moves.find(([m, k, b, at, made]) => m === micro && k === kind && b === stage && at !== stage && made === move[6]);
   if (next) said.push(filled(card.film_says_next, { to: there(next[3]), bytes: reel.message, link: linkWord(rank, there(next[3])) }));
-  return [said.join('') + card.film_end, [rank, ...tensor]];
+  return [said.join('') + card.film_end, [...new Set(spoken)]];
 }
 
 // The parts of a step are not shown in proportion, or the last ones would not be seen.
