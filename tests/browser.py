@@ -18,7 +18,7 @@ from PIL import Image
 from seen import Seen, seen
 
 from descriptions import CARD as CARD_WORDS
-from descriptions import JOB, SECTIONS, VIEWS
+from descriptions import JOB, SECTIONS, SHELL, VIEWS
 from groups import LayoutError, coordinates
 from groups.grouping import Grouping
 from render import palette
@@ -188,8 +188,8 @@ def next_frame(page: Page) -> None:
 
 
 def costs_told(page: Page) -> None:
-    """Wait until the card says what its GPU costs, which is asked for once a picture stands."""
-    wait_until(page, "() => !document.querySelector('.costs[aria-busy]')")
+    """Wait until the numbers are there, which are asked for once a picture stands."""
+    wait_until(page, "() => !document.querySelector('#numbers[aria-busy]')")
     settle(page)
 
 
@@ -534,14 +534,32 @@ def choose_preset(page: Page, preset: str) -> Seen:
 
 def show(page: Page, view: str, language: str = "en") -> None:
     """Choose a view by its name, and wait until it is there."""
-    choice = page.locator("#nav .subs").get_by_text(VIEWS[view][language], exact=True)
-    if not choice.is_visible():  # it is in another section
-        section = next(name for name, views in PLACES.items() if view in views)
+    section = next((name for name, views in PLACES.items() if view in views), "")
+    if not section:  # it has a button of its own
+        page.locator(f".paste >> text={SHELL['paste_script'][language]}").dispatch_event("click")
+    elif view not in views_here(page):  # it is in another section
         page.locator("#nav .sections").get_by_text(SECTIONS[section][language], exact=True).click()
         wait_until(page, "() => !questions")
-    choice.click()
+    if section and shown_view(page) != view:
+        place = page.locator(f"{VIEW_PLACE} >> text=/^{VIEWS[view][language]}$/").first
+        if not place.is_visible():  # of the first screen, in the menu of its section
+            page.locator("#nav .views > summary").click()
+        place.click()
     # Not `expect`, which describes all of the page each time that it is not there yet.
     page.locator(f".picture[data-view={view}]").wait_for(timeout=PATIENCE)
+
+
+VIEW_PLACE = ":is(#subs button, #nav .views .items > button)"
+"""The button of each view of the section on screen."""
+
+
+def shown_view(page: Page) -> str:
+    return page.locator(".app[data-view]").get_attribute("data-view") or ""
+
+
+def views_here(page: Page) -> tuple[str, ...]:
+    """The views of the section on screen."""
+    return next((views for views in PLACES.values() if shown_view(page) in views), ())
 
 
 def fix(page: Page, number: int = 0, mouse: bool = True) -> None:

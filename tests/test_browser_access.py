@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser import box, expect, next_frame, settle, wait_until
+from browser import box, costs_told, expect, job_cell, next_frame, settle, wait_until
 
-from descriptions import CONTROLS, JOB, MEMORY, PAGE, SHELL, VIEWS
+from descriptions import CONTROLS, JOB, MEMORY, PAGE, SECTIONS, SHELL, VIEWS
 from request.answers.sentence import sentence_of
 from request.answers.slow.files import example
 from request.resolve import resolve
@@ -138,13 +138,12 @@ def test_the_picture_is_at_most_six_stops_away(open_page):
 
 def test_a_set_of_choices_is_one_stop_whose_arrows_go_round(shared_page):
     page = shared_page
-    open_state(page)
+    open_state(page, view="pipeline")
+    costs_told(page)
     for area, first, last in (
-        ("#chips", "nodes", "model"),
-        ("#nav .subs", "Groups", "Ranks"),
-        ("#nav .sections", "See", "Run"),
-        (".ways", "Learn", "launch script"),
-        (".pills", "Playground", "BLOOM"),
+        ("#nav .sections", "Layout", "Diagnose"),
+        ("#subs", "Step time", "Collectives"),
+        ("#numbers", "groups", "GB"),
     ):
         found = page.locator(f"{area} button")
         assert page.locator(f'{area} button:not([tabindex="-1"])').count() == 1, area
@@ -160,7 +159,7 @@ def test_a_set_of_choices_is_one_stop_whose_arrows_go_round(shared_page):
 def test_nothing_stays_open_behind_who_leaves_it(shared_page):
     page = shared_page
     open_state(page)
-    for menu in (page.locator("#head .menu"), page.locator("#tools .menu")):
+    for menu in map(page.locator, ("#toolbar .menu", "#tools .menu", "#nav .menu")):
         summary = menu.locator("summary")
         summary.focus()
         page.keyboard.press("Enter")
@@ -198,20 +197,23 @@ def test_the_focus_is_never_lost(shared_page):
     page = shared_page
     open_state(page)
     acts = {
-        "a view": lambda: page.locator("#nav .subs button").nth(3),
-        "a section": lambda: page.locator("#nav .sections button").nth(1),
-        "the language": lambda: page.locator(".languages button").nth(1),
-        "a story": lambda: page.locator("#head .items a").nth(4),
-        "an entry": lambda: page.locator(".ways button").nth(2),
+        "a view": lambda: page.locator("#nav .views .items button").nth(2),
+        "a section": lambda: page.locator("#nav .sections > button").nth(1),
+        "a story": lambda: page.locator("#toolbar .items a").nth(4),
+        "the tour": lambda: page.locator("#tour-start"),
+        "a script": lambda: page.locator("#head .paste"),
         "a fix": lambda: page.locator("#status .fix").first,
         "a group of the card": lambda: page.locator(".told button.chip").nth(1),
-        "a pill": lambda: page.locator(".pills button").nth(1),
+        "a number": lambda: page.locator("#numbers button").nth(1),
     }
     lost = []
     for name, find in acts.items():
         open_state(page, **({"tp": "3"} if name == "a fix" else {}))
-        if name == "a story":
-            page.locator("#head summary").click()
+        menu = {"a view": "#nav", "a story": "#toolbar", "the tour": "#toolbar"}.get(name)
+        if menu:
+            page.locator(f"{menu} summary").click()
+        if name == "a group of the card":
+            job_cell(page, 3).click()
         find().focus()
         page.keyboard.press("Enter")
         settle(page)
@@ -295,8 +297,8 @@ const shown = (name) => {
   return isSeen ? one.textContent : null;
 };
 const look = () => {
-  const parts = ['#head h1', '#nav .subs [aria-current]', '#picture h2', '#chips .mono',
-    '#controls label'];
+  const parts = ['#head h1', '#nav .sections > [aria-current]', '#picture h2', '.remains span',
+    '.size label'];
   window.frames_seen.push(parts.map(shown));
   const isThere = document.querySelector('.app[data-view]:not(.waiting)');
   if (window.frames_seen.length < 2000 && !(isThere && (look.after = (look.after ?? 0) + 1) > 9))
@@ -314,10 +316,10 @@ def test_no_frame_shows_another_view_another_language_or_what_an_embedded_page_h
     page.add_init_script(FRAMES)
     here = [
         PAGE["title"]["zh"],
-        VIEWS["memory"]["zh"],
+        SECTIONS["memory"]["zh"],
         MEMORY["title"]["zh"],
-        "tp4 · dp4",
-        CONTROLS["preset"].label["zh"],
+        "16 / (4·1·1) = 4",
+        SHELL["size_nodes"]["zh"],
     ]
     works = [None, None, SHELL["working"]["zh"], None, None]  # on a slow machine
     for query, last in (

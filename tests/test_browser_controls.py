@@ -276,7 +276,8 @@ def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypa
     overtaken(both, lambda: fix(page), both.changed(refusal_of(both).alternatives[0]))
     preset()
     expect_layout(page)
-    overtaken(State(nodes=7), page.get_by_role("button", name="中文").click, State(nodes=7), "zh")
+    languages = page.locator(".languages")
+    overtaken(State(nodes=7), lambda: languages.select_option("zh"), State(nodes=7), "zh")
 
 
 def test_a_step_taken_before_the_page_has_started_is_not_undone(open_page, monkeypatch):
@@ -374,7 +375,7 @@ def test_a_refusal_moves_nothing_and_covers_no_control(open_page):
             refusal = page.locator("#status .refusal")
             expect(refusal).to_be_in_viewport()
             assert page.evaluate(WHERE) == before
-            controls = ("#field-tp", "#field-cp", "#fold-groups summary", "#rank input")
+            controls = ("#field-tp", "#field-cp", ".every > summary", "#rank input")
             for control in (*controls, "#tools summary", "#status .fix >> nth=0"):
                 page.locator(control).click(trial=True)  # nothing is above it
             bar = refusal.bounding_box()
@@ -423,7 +424,7 @@ def test_behind_a_refusal_the_last_layout_stands_in_every_view_and_language(open
     expect_refusal(page, State(nodes=4, tp=3), still=layout)
     show(page, "memory")
     expect(page.locator(".picture[data-view=memory] h2").first).to_contain_text("memory")
-    page.get_by_role("button", name="中文").click()
+    page.locator(".languages").select_option("zh")
     expect(page.locator(".picture[lang=zh]")).to_be_visible()
     show(page, "groups", "zh")
     expect_refusal(page, State(nodes=4, tp=3), still=layout, language="zh")
@@ -539,6 +540,7 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
 def test_a_server_has_its_own_sizes_under_its_own_names(open_page):
     """Inputs of a training step go, and come back with a framework that trains."""
     page = open_page()
+    page.locator(".every > summary").click()
     page.locator("#fold-order summary").click()
     choose(page, "framework", "SGLang")
     expect(page.locator("label[for=field-tp]")).to_have_text("All of a stage (TP)")

@@ -29,6 +29,7 @@ from browser import (
 from seen import seen
 
 from descriptions import CONTROLS, DP_KINDS, JOB, LINKS, PAGE, SHELL, TYPES, VIEWS, kind_of
+from descriptions import SECTIONS as SECTION_NAMES
 from groups.frameworks import FRAMEWORKS
 from groups.presets import PRESETS, PUBLISHED
 from request.resolve import SIZES
@@ -183,10 +184,13 @@ def expect_words(page, language, group_type="auto"):
     for control in ("group_type", "framework", "etp"):
         unfold(page, control)
         expect(column.get_by_text(CONTROLS[control].label[language], exact=True)).to_be_visible()
-    for fold in ("experts", "order", "groups", "model"):
+    for fold in ("job", "experts", "order", "groups", "model"):
         expect(column.get_by_text(SHELL[f"fold_{fold}"][language], exact=True)).to_be_visible()
-    for view in PLACES["see"]:
-        expect(page.locator("#nav").get_by_text(VIEWS[view][language], exact=True)).to_be_visible()
+    for section in PLACES:
+        place = page.locator("#nav .sections > *", has_text=SECTION_NAMES[section][language])
+        expect(place).to_be_visible()
+    views = page.locator("#nav .views .items > button").all_text_contents()
+    assert views == [VIEWS[view][language] for view in PLACES["layout"]]
     expect(page.locator("#rank label")).to_have_text(CONTROLS["rank"].label[language])
     assert box(page, "group_type").input_value() == group_type
     chosen = page.locator("#field-group_type option:checked")
@@ -213,7 +217,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     type_in(page, "tp", "4")
     layout = expect_layout(page, tp=4)
     expect_words(page, "en")
-    page.get_by_role("button", name="中文").click()
+    page.locator(".languages").select_option("zh")
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     expect_layout(page, tp=4)
     settle(page)
@@ -223,7 +227,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     type_in(page, "tp", "3")
     error = expect_refusal(page, State(tp=3), still=layout, language="zh")
     assert sentence(error, "zh") != sentence(error, "en")
-    page.get_by_role("button", name="EN", exact=True).click()
+    page.locator(".languages").select_option("en")
     expect_refusal(page, State(tp=3), still=layout, language="en")
     assert values(page)["tp"] == "3"
     page.locator(".fix").first.click()
@@ -232,7 +236,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
     expect_words(page, "en")
 
     # The dropdowns' entries are in the language too.
-    page.get_by_role("button", name="中文").click()
+    page.locator(".languages").select_option("zh")
     settle(page)
     expect(page.locator("h1")).to_have_text(PAGE["title"]["zh"])
     choose(page, "group_type", TYPES["tp"].title["zh"])
@@ -243,7 +247,7 @@ def test_switching_language_changes_every_word_and_no_number(open_page):
 def test_a_chinese_browser_opens_in_chinese(open_page):
     page = open_page(locale="zh-CN")
     expect_words(page, "zh")
-    expect(page.get_by_role("button", name="中文")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".languages")).to_have_value("zh")
     expect_layout(page)
 
 

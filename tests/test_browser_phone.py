@@ -173,10 +173,20 @@ def test_sliders_open_over_the_lower_half_and_the_picture_stays_in_sight(
     page.keyboard.press("Escape")
     expect(column).not_to_be_visible()
     expect(bar).to_be_focused()
-    page.locator("#chips .mono").click()  # leads to an input
+    page.evaluate(LEAD)
     expect(column).to_be_visible()
     expect(box(page, "tp")).to_be_focused()
     assert overflow(page) == (0, [])
+
+
+LEAD = """() => {
+const button = Object.assign(document.createElement('button'), {type: 'button'});
+button.dataset.leads = 'field-tp';
+document.querySelector('#notice').append(button);
+button.click();
+button.remove();
+}"""
+"""As what leads to an input of the column does, wherever it stands."""
 
 
 def box_of(page, selector: str) -> dict:

@@ -115,7 +115,7 @@ def test_a_summary_of_traces_says_who_is_slow_and_a_click_shows_the_calls_of_a_g
     page.get_by_role("button", name="Open the layout that ran").click()
     settle(page)
     expect(page.locator(".ran")).to_have_count(0)
-    expect(page.locator("#chips")).to_contain_text("8 GPUs")
+    expect(page.locator("#job input[data-field=nodes]")).to_have_value("8")
     assert "trace" not in page.url
     rows = page.locator("svg.together .rows text")
     for rank in (0, 6):

@@ -1,4 +1,4 @@
-"""Ways into the page: three entries, a tour of seven steps, six stories."""
+"""Ways into the page: a tour of seven steps, six stories, a script or evidence that is pasted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-from browser import box, expect, pass_time, settle, wait_until
+from browser import box, expect, pass_time, settle, show, wait_until
 
 from descriptions import ENTRIES, RUN, STORIES, tour
 from request.answers.compare.sides import comparison_of
@@ -90,6 +90,7 @@ def test_the_tour_opens_when_asked_and_is_left_at_any_step(shared_page):
     open_start(page)
     tour = page.locator("#tour")
     expect(tour).to_be_hidden()
+    page.locator("#toolbar .menu > summary").click()
     page.get_by_role("button", name=ENTRIES["tour"]["en"]).click()
     for number, step in enumerate(TOUR):
         expect(tour.locator("p")).to_have_text(step.text["en"])
@@ -121,7 +122,11 @@ def test_the_tour_opens_when_asked_and_is_left_at_any_step(shared_page):
 def test_an_engineer_comes_to_an_answer_with_one_click_and_one_paste(shared_page, entry):
     page = shared_page
     open_start(page)
-    page.get_by_role("button", name=ENTRIES[entry]["en"]).click()
+    if entry == "launch":
+        page.locator("#head .paste").click()
+    else:
+        show(page, "hang")
+        box(page, "evidence").focus()
     field, text, said = {
         "hang": ("evidence", EVIDENCE, "GPU 5"),
         "launch": (
@@ -144,7 +149,7 @@ def test_an_engineer_comes_to_an_answer_with_one_click_and_one_paste(shared_page
 def test_the_examples_are_links_that_bring_what_no_link_holds(shared_page):
     page = shared_page
     open_start(page)
-    menu = page.locator("#head .menu")
+    menu = page.locator("#toolbar .menu")
     for name in ("hang", "rack"):
         menu.locator("summary").click()
         link = menu.get_by_role("link", name=STORIES[name]["en"])

@@ -269,7 +269,7 @@ def test_the_film_plays_by_itself_once_for_who_is_here_for_the_first_time(moving
     assert page.evaluate("localStorage.getItem('film-seen')") == "1"
     # One step, not for as long as the page is open.
     wait_until(page, "() => Number(document.querySelector('.film input')?.value) === 0")
-    expect(page.locator(".film [data-play=play]")).to_have_text("Play a step")
+    expect(page.locator(".film [data-play=play]")).to_have_text("Play")
     expect(page.locator("svg.job.playing")).to_have_count(0)
 
 
@@ -285,7 +285,7 @@ def test_playing_asks_the_server_once(moving):
     wait_until(page, f"() => Number(document.querySelector('.film input').value) > {first}")
     assert len(sent) == 1
     page.click(".film [data-play=play]")
-    assert page.inner_text(".film [data-play=play]") == "Play a step"
+    assert page.inner_text(".film [data-play=play]") == "Play"
 
 
 @pytest.mark.browser

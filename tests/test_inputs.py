@@ -33,7 +33,7 @@ from views.page import answer, first_html
 
 MACHINES = "\n".join(f"host{at}" for at in range(8))
 SHOWN = (
-    {},
+    {"of_rank": 3},
     {"nodes": 8, "pp": 4, "ep": 4, "cp": 2, "hosts": MACHINES, "racks": MACHINES},
     {"paste": "torchrun --nnodes 2 a.py --tensor-model-parallel-size 4", "collective": "broadcast"},
     {"framework": "vllm", "tp": 8, "pp": 1, "traces_digest": example(), "moves_what": "kv"},

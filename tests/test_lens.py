@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from addresses import follow_link
-from browser import costs_told, type_sizes, wait_until
+from browser import costs_told, job_cell, type_sizes, wait_until
 from playwright.sync_api import expect
 
 from formats.logs import read_log
@@ -124,17 +124,17 @@ def test_a_layout_that_cannot_be_has_no_costs():
 @pytest.mark.browser
 def test_a_lens_colours_the_stages_and_leads_to_its_view(open_page):
     page = open_page()
-    page.click(".lenses [data-lens=memory]")
+    page.click("#numbers [data-lens=memory]")
     wait_until(page, "() => document.querySelectorAll('.tints .tint').length === 2")
     shares = page.eval_on_selector_all(
         ".tint", "all => all.map(one => Number(one.style.getPropertyValue('--share')))"
     )
     assert 0 < shares[1] < shares[0] < 1
-    page.click(".lenses [data-lens='']")
+    page.click("#numbers [data-lens='']")
     assert page.query_selector(".tint") is None
-    page.click(".lenses [data-lens=memory]")
+    page.click("#numbers [data-lens=memory]")
     page.click(".lens-key .leads")
-    expect(page.locator("#nav .subs [aria-current]")).to_have_text("Memory")
+    expect(page.locator("#nav .sections > [aria-current]")).to_have_text("Memory")
 
 
 @pytest.mark.browser
@@ -143,11 +143,11 @@ def test_the_card_says_what_its_gpu_costs_without_a_jump(open_page):
     below = page.locator(".kinds").bounding_box()["y"]
     wait_until(page, "() => document.querySelector('.costs').textContent.includes('of 80 GiB')")
     assert page.locator(".kinds").bounding_box()["y"] == below
-    before = page.inner_text(".costs")
+    before = page.text_content(".costs")
     type_sizes(page, tp=4)
     wait_until(
         page,
-        "(before) => { const now = document.querySelector('.costs').innerText;"
+        "(before) => { const now = document.querySelector('.costs').textContent;"
         " return now && now !== before; }",
         before,
     )
@@ -157,8 +157,10 @@ def test_the_card_says_what_its_gpu_costs_without_a_jump(open_page):
 def test_memory_that_does_not_fit_is_loud_and_a_checked_box_is_seen(open_page):
     page = open_page()
     follow_link(page, "nodes=2&tp=1&pp=1&model=llama3-70b")
-    wait_until(page, "() => document.querySelector('.costs .too-full')")
-    assert "does not fit" in page.inner_text(".costs .too-full")
+    wait_until(page, "() => document.querySelector('#numbers .too-full')")
+    assert "does not fit" in page.inner_text("#numbers .too-full")
+    job_cell(page, 0).hover()
+    expect(page.locator(".costs .too-full")).to_contain_text("does not fit")
     page.check(".switch input")
     fill = page.eval_on_selector(".switch input", "box => getComputedStyle(box).backgroundColor")
     page.uncheck(".switch input")
@@ -199,14 +201,17 @@ TINTED = """() => [...document.querySelectorAll('.tints .tint')]
 def test_the_lens_of_numbers_leads_to_the_box_and_colours_what_is_pasted(open_page):
     csv = CSV + "".join(f"\n{rank},10" for rank in range(8, 16))
     page = open_page()
-    page.focus(".lenses [data-lens='']")
-    page.keyboard.press("ArrowLeft")  # around to the last
+    page.focus("#nav .views > summary")
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowUp")  # around to the last
     expect(page.locator(".lenses [data-lens=hosts]")).to_be_focused()
     page.keyboard.press("Enter")
     page.click(".lens-key .leads")
     expect(page.locator("#field-measures")).to_be_focused()
     page.fill("#field-measures", csv)
-    page.click("#nav [data-set*='\"groups\"']")
+    page.click("#subs [data-set*='\"groups\"']")
+    wait_until(page, "() => document.querySelector('#nav .views')")
+    page.click("#nav .views > summary")
     page.click(".lenses [data-lens=hosts]")
     wait_until(page, "() => document.querySelector('.tints .bare')")
     assert page.evaluate(TINTED) == [14, 0, 0, 0, 0, 0, 0, 1, 1]
@@ -215,4 +220,4 @@ def test_the_lens_of_numbers_leads_to_the_box_and_colours_what_is_pasted(open_pa
     expect(key).to_contain_text(asked("", measures=csv)["lenses"]["hosts"]["ways"][0][0])
     expect(page.locator(".costs")).to_contain_text("your number 10")
     key.locator(".leads").first.click()
-    expect(page.locator("#nav .subs [aria-current]")).to_have_text("Ranks")
+    expect(page.locator("#subs [aria-current]")).to_have_text("Ranks")

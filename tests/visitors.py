@@ -28,6 +28,9 @@ NOW = """() => {
     each(`[${name}]`, (one) => { one.removeAttribute(name); one.setAttribute(name, ''); });
   }
   each('.costs', (one) => { one.replaceChildren(); one.removeAttribute('aria-busy'); });
+  each('#numbers', (one) => {
+    one.replaceWith(one.querySelector('[aria-pressed=true]')?.dataset.lens ?? '');
+  });
   const all = JSON.stringify([
     location.search, document.title, document.body.className, plain.innerHTML,
     [...fields].map((one) => [one.id, one.value, one.checked]),
@@ -38,8 +41,9 @@ NOW = """() => {
 }"""
 """All of a page that a test can change, as a short text.
 
-But what is the same to whoever looks, in whatever order it was set, and what the chosen GPU costs:
-that is asked for a while after the picture stands, whether it was told before or not.
+But what is the same to whoever looks, in whatever order it was set, and the four numbers and what
+the chosen GPU costs: that is asked for a while after the picture stands, whether it was told before
+or not.
 """
 
 BACK = f"""async ([unlinked, open, patience]) => {{

@@ -19,7 +19,7 @@ def _found() -> list[View]:
     """The rows of all folders, by section and place."""
     names = sorted(path.parent.name for path in Path(__file__).parent.glob("*/view.py"))
     rows = [import_module(f".{name}.view", __package__).VIEW for name in names if name != "base"]
-    sections = [*TITLES]
+    sections = [*TITLES, ""]
     return sorted(rows, key=lambda view: (sections.index(view.section), view.place))
 
 
@@ -27,9 +27,9 @@ VIEWS: dict[str, View] = {view.name: view for view in _found()}
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     section: tuple(name for name, view in VIEWS.items() if view.section == section)
-    for section in dict.fromkeys(view.section for view in VIEWS.values())
+    for section in TITLES
 }
-"""The views of each section."""
+"""The views of each section; what a view of no section shows is opened from the header."""
 
 ENDPOINTS: dict[str, Callable[..., str]] = {
     function.__name__: function for view in VIEWS.values() for function in view.endpoints

@@ -53,9 +53,6 @@ from .machine import doubts_html, machine_inputs
 from .roles.bar import roles_inputs
 from .served import hidden_fields, names_of_sizes, remains_of_server
 
-FAMOUS = ("playground-16", "llama3-405b-2", "deepseek-v3", "bloom-176b")
-"""Published layouts with a button of their own."""
-
 FAMILY_OF = {
     "llama": ("llama",),
     "deepseek": ("deepseek",),
@@ -95,9 +92,11 @@ def column_html(language: str) -> dict[str, Markup]:
         form.text(name, start) for name in ("order", "instances", "hpz", "levels", "etp")
     )
     types = ((row.title[language], key) for key, row in TYPES.items())
+    shown = form.choice("group_type", start, types)
+    dp_kind = form.choice(
+        "dp_kind", start, ((title[language], key) for key, title in DP_KINDS.items())
+    )
     groups = (
-        form.choice("group_type", start, types),
-        form.choice("dp_kind", start, ((title[language], key) for key, title in DP_KINDS.items())),
         form.text("more", start, list="all-groups"),
         tag("datalist", *(tag("option", value=name) for name in MORE), id="all-groups"),
     )
@@ -115,10 +114,11 @@ def column_html(language: str) -> dict[str, Markup]:
         fold("roles", *roles_inputs(start)),
     )
     above = together(_partly(language), _presets(language), *(_size(n, language) for n in sizes))
-    return {"sizes": above, "folds": together(*folds)}
+    every = tag("details", tag("summary", SHELL["fold_job"][language]), *folds, class_="fold every")
+    return {"sizes": above, "folds": together(shown, dp_kind, every)}
 
 
-MENU = 22
+MENU = 14
 """Characters of a published layout's name in the closed menu, before its number of GPUs."""
 
 
@@ -198,18 +198,11 @@ def _presets(language: str) -> Markup:
     offered.append(tag("optgroup", *served, label=SERVER["family_servers"][language]))
     plans = (tag("option", menu_label(name, language), value=name) for name in PLANS)
     offered.append(tag("optgroup", *plans, label=ROLES["family_plans"][language]))
-    chips = list[Markup]()
-    for name in FAMOUS:
-        tab = -1 if chips else None  # all of a set of choices but one are reached by arrow keys
-        short = PRESETS[name].name.split(",")[0]
-        chips.append(button(short, class_="pill", tabindex=tab, data_preset=name))
     label, box = CONTROLS["preset"].label[language], "field-preset"
-    count = tag("small", SHELL["published"][language].format(count=len(PUBLISHED) + len(PLANS)))
     return tag(
         "div",
-        tag("div", tag("label", label, for_=box), count, class_="head"),
+        tag("label", label, for_=box, class_="unseen"),
         tag("select", *offered, id=box, data_field="preset"),
-        tag("div", *chips, class_="pills", role="group", aria_label=label),
         class_="field preset",
     )
 

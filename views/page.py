@@ -37,6 +37,7 @@ from .all import VIEWS, view_of
 from .base.html import as_json, tag, together
 from .column import notice_html, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download
+from .parts.numbers import numbers_html
 from .regions import Shown, regions_of
 from .server.bodies import LARGEST_BODY
 
@@ -48,7 +49,7 @@ MANY = 131_072
 class Answer:
     """The regions of a layout; a refused one has neither picture nor details."""
 
-    chips: Markup
+    job: Markup
     foot: Markup
     derived: Markup
     roles: Markup
@@ -132,7 +133,7 @@ def _regions(asked: PageRequest, parts: Answer) -> dict[str, str]:
     has_words = asked.words == shown.language
     regions = {name: html for name, html in vars(parts).items() if html is not None}
     if parts.picture is None and asked.shown and has_words:
-        del regions["chips"], regions["foot"]  # of the last layout that works, as its picture
+        del regions["job"], regions["foot"]  # of the last layout that works, as its picture
     kinds = ["state", *([] if has_words and asked.shown == shown.view else ["view"])]
     regions |= regions_of(shown, *kinds, *([] if has_words else ["words"]))
     if asked.link is not None:
@@ -167,8 +168,12 @@ def first_html() -> Markup:
     def region(name: str, element: str = "div") -> Markup:
         return tag(element, regions.get(name, ""), id=name)
 
-    bar = tag("div", *map(region, ("entries", "rank", "tools")), class_="bar")
-    main = (region("notice"), region("tour"), bar, region("picture"), region("details"))
+    # Asked for with what the picture may be coloured by (views/groups/lens.py).
+    numbers = tag("div", numbers_html(Context.of(start), view_of(start)), id="numbers")
+    bar = tag("div", region("subs", "nav"), numbers, class_="bar")
+    picture = tag("div", regions["picture"], id="picture", tabindex=-1)
+    above = (*map(region, ("notice", "tour", "job")), bar, region("rank"))
+    main = (*above, picture, region("details"))
     # Below the folds what comes and goes: no input moves under the hand.
     place = tag("div", *map(region, ("status", "derived")), class_="place")
     column = (region("sizes"), place, region("folds"), region("source"))
@@ -180,8 +185,11 @@ def first_html() -> Markup:
     )
     return tag(
         "div",
-        tag("header", *map(region, ("title", "chips", "toolbar")), id="head"),
-        region("nav", "nav"),
+        tag(
+            "header",
+            *(region(*one) for one in (("title",), ("nav", "nav"), ("toolbar",), ("tools",))),
+            id="head",
+        ),
         tag("div", region("roles"), region("line"), id="role-bar"),
         tag("div", *page, id="page"),
         tag("p", id="hint", role="status"),

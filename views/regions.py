@@ -14,12 +14,11 @@ from typing import Literal
 
 from markupsafe import Markup
 
-from descriptions import LANGUAGES, PAGE, SECTIONS, SERVER, SHELL, counted
+from descriptions import LANGUAGES, PAGE, SECTIONS, SERVER, SHELL
 from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.layout import Layout
 from request.context import Context
-from request.resolve import sizes_text
 from request.state import State
 
 from .all import SECTIONS as PLACES
@@ -28,13 +27,15 @@ from .base import form
 from .base.html import button, fold, tag, together
 from .base.problems import refusal_html
 from .column import column_html, derived_html
-from .export import PICTURES, SLIDES, model_text
+from .export import PICTURES, SLIDES
 from .parts.framed import framed
+from .parts.job import lenses_html
+from .parts.sentence import sentence_html
 from .parts.shown import PictureSpec
 from .published import source_html
 from .roles.bar import roles_bar
 from .roles.line import role_line
-from .stories import entries_html, examples_html, tour_html
+from .stories import examples_html, tour_html
 
 
 @dataclass(frozen=True)
@@ -81,48 +82,29 @@ def no_step_html(view: str, language: str) -> Markup:
 
 @cache
 def head_html(language: str) -> dict[str, Markup]:
-    """The regions of the header besides its chips; every answer has them."""
+    """The regions of the header that are words only; every answer has them."""
     leads = {"data_set": {"view": "launch"}, "data_leads": "field-paste"}
-    copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
     names = dict.fromkeys(SHELL["language"][code] for code in LANGUAGES)
-    languages = []
-    for code, name in {**LANGUAGES, "en": "EN"}.items():
-        marks = {"lang": code, "aria_pressed": str(code == language).lower()}
-        languages.append(button(name, tabindex=-1, data_set={"lang": code}, **marks))
-    words = {"role": "group", "aria_label": " / ".join(names)}
+    languages = (
+        tag("option", name, value=code, lang=code, selected=code == language)
+        for code, name in {**LANGUAGES, "en": "EN"}.items()
+    )
+    label = " / ".join(names)
     tools = (
         examples_html(language),
         button(SHELL["paste_script"][language], tabindex=-1, class_="paste", **leads),
-        tag("span", *languages, class_="languages", **words),
-        button(SHELL["copy_link"][language], tabindex=-1, class_="primary", **copies),
+        tag("select", *languages, class_="languages", aria_label=label),
     )
-    skip = tag("a", SHELL["skip"][language], class_="skip", href="#main")
+    skip = tag("a", SHELL["skip"][language], class_="skip", href="#picture")
     bar = tag("div", *tools, class_="right", role="toolbar", aria_label=SHELL["tools"][language])
     return {"title": together(skip, tag("h1", PAGE["title"][language])), "toolbar": bar}
 
 
-def chips_html(shown: Shown) -> Markup:
-    """The job in three chips, each a button to its inputs."""
-    context, language = shown.context, shown.language
-    if context is None:
-        return tag("span", SHELL["no_layout"][language], class_="chip-job none")
-    layout = context.layout
-    machines = SHELL["gpus_chip"][language].format(
-        world=counted(layout.world_size, "gpu", language),
-        nodes=f"{layout.nodes:,}",
-        gpus=f"{layout.gpus_per_node:,}",
-    )
-    chips = (
-        _chip("nodes", machines),
-        _chip("tp", sizes_text(layout), "mono"),
-        _chip("model", model_text(context) or SHELL["model_chip"][language]),
-    )
-    return tag("div", *chips, role="group", aria_label=SHELL["job"][language])
-
-
-def _chip(field: str, text: str, kind: str = "") -> Markup:
-    tab = None if field == "nodes" else -1
-    return button(text, class_=f"chip-job {kind}", tabindex=tab, data_leads=f"field-{field}")
+def job_html(shown: Shown) -> Markup:
+    """The job in a sentence whose numbers are controls."""
+    if shown.context is None:
+        return tag("p", SHELL["no_layout"][shown.language], class_="sentence none")
+    return sentence_html(shown.context)
 
 
 MAIN = ("tp", "pp", "dp")
@@ -145,18 +127,37 @@ def foot_html(shown: Shown) -> Markup:
 
 
 def nav_html(shown: Shown) -> Markup:
-    """The sections in one row, and the views of the current one."""
+    """The sections in one row. On the first screen, whose views have no row, that of the section is
+    a menu of them."""
     view, language = shown.view, shown.language
-    here = next(name for name, views in PLACES.items() if view in views)
-    sections = (
-        _place(views[0], SECTIONS[name][language], name == here) for name, views in PLACES.items()
-    )
-    subs = (_place(name, TITLES[name][language], name == view) for name in PLACES[here])
-    of_sections, of_views = SHELL["sections"][language], SHELL["views"][language]
-    return together(
-        tag("div", *sections, class_="sections", role="group", aria_label=of_sections),
-        tag("div", *subs, class_="subs", role="group", aria_label=of_views),
-    )
+    label = SHELL["sections"][language]
+    sections = (_section(section, view, language, view in PLACES[section]) for section in PLACES)
+    return tag("div", *sections, class_="sections", role="group", aria_label=label)
+
+
+def _section(section: str, view: str, language: str, is_here: bool) -> Markup:
+    views, label = PLACES[section], SECTIONS[section][language]
+    if view != views[0] or view != FIRST:
+        return _place(views[0], label, is_here)
+    items = (_place(name, TITLES[name][language], name == view) for name in views)
+    head = tag("summary", label, aria_current="page")
+    body = tag("div", *items, lenses_html(language), class_="items")
+    return tag("details", head, body, class_="menu views")
+
+
+FIRST = "groups"
+"""The view of the first screen."""
+
+
+def subs_html(shown: Shown) -> Markup:
+    """The views of the current section, where they are several; none on the first screen."""
+    view, language = shown.view, shown.language
+    views = PLACES.get(VIEWS[view].section, ())
+    if view == FIRST or len(views) < 2:
+        return Markup()
+    subs = (_place(name, TITLES[name][language], name == view) for name in views)
+    label = SHELL["views"][language]
+    return tag("div", *subs, class_="subs", role="group", aria_label=label)
 
 
 def _place(view: str, label: str, is_here: bool) -> Markup:
@@ -165,8 +166,15 @@ def _place(view: str, label: str, is_here: bool) -> Markup:
 
 
 def tools_html(shown: Shown) -> Markup:
-    """The menu of files: the slide, the picture, and files for programs."""
+    """The menu of what leaves the page: its link, the command that starts the job, the slide, the
+    picture, and files for programs."""
     view, language = VIEWS[shown.view], shown.language
+    copies = {"data_copy_link": True, "data_done": PAGE["copied"][language]}
+    command = {"data_set": {"view": "launch"}}
+    first = (
+        button(SHELL["copy_link"][language], **copies),
+        button(SHELL["launch_command"][language], **command),
+    )
     pictures = [("save_slide", [(form, form.removeprefix("slide-")) for form in SLIDES])]
     if view.pictures:
         pictures.append(("save_picture", [(form, form) for form in PICTURES]))
@@ -178,7 +186,9 @@ def tools_html(shown: Shown) -> Markup:
     files = ((file, PAGE[f"download_{file}"][language]) for file in view.files)
     rows += [button(label, data_save=file) for file, label in files]
     rows.append(button(SHELL["copy_frame"][language], data_copy_frame=True))
-    return fold(SHELL["save"][language], tag("div", *rows, class_="items"), kind="menu")
+    return fold(
+        SHELL["share"][language], tag("div", *first, *rows, class_="items"), kind="menu sharing"
+    )
 
 
 # -- of a layout -----------------------------------------------------------------------------------
@@ -242,7 +252,7 @@ def _of_words(name: str, regions: Callable[[str], dict[str, Markup]]) -> Region:
 
 
 REGIONS: dict[str, Region] = {
-    "chips": Region(chips_html, "layout"),
+    "job": Region(job_html, "layout"),
     "foot": Region(foot_html, "layout"),
     "derived": Region(sizes_html, "layout"),
     "roles": Region(roles_html, "layout"),
@@ -253,11 +263,11 @@ REGIONS: dict[str, Region] = {
     "tour": Region(lambda shown: tour_html(shown.state), "state"),
     "source": Region(lambda shown: source_html(shown.state, shown.language), "state"),
     "nav": Region(nav_html, "view"),
+    "subs": Region(subs_html, "view"),
     "tools": Region(tools_html, "view"),
     **{name: _of_words(name, head_html) for name in ("title", "toolbar")},
     **{name: _of_words(name, column_html) for name in ("sizes", "folds")},
     "rank": Region(lambda shown: form.number("rank", State(lang=shown.language), hint="0")),
-    "entries": Region(lambda shown: entries_html(shown.language)),
 }
 """The regions of the page, by their ids."""
 

@@ -1,4 +1,4 @@
-"""Ways into the page: the three entries, the menu of stories, and the tour.
+"""Ways into the page: the menu of examples, and the tour.
 
 A story is a link; what no link holds (a hang's evidence, machines by name) it brings along.
 """
@@ -16,21 +16,13 @@ from .parts.examples import BRINGS, LINKS
 
 
 def examples_html(language: str) -> str:
-    links = []
+    """The menu of examples: the tour, then stories."""
+    start = button(ENTRIES["tour"][language], id="tour-start", **_to_step(0, "next"))
+    links = [start]
     for name, label in STORIES.items():
         marks = {"data_query": LINKS[name], "data_with": BRINGS.get(name)}
         links.append(tag("a", label[language], href=f"?{LINKS[name]}", **marks))
     return fold(SHELL["examples"][language], tag("div", *links, class_="items"), kind="menu")
-
-
-def entries_html(language: str) -> Markup:
-    """Three entries, a line each; two lead to the box for pasting."""
-    buttons = [button(ENTRIES["tour"][language], id="tour-start", **_to_step(0, "next"))]
-    for view, box in (("hang", "evidence"), ("launch", "paste")):
-        leads = {"data_set": {"view": view}, "data_leads": f"field-{box}"}
-        buttons.append(button(ENTRIES[view][language], tabindex=-1, **leads))
-    label = ENTRIES["entries"][language]
-    return tag("div", *buttons, class_="ways", role="group", aria_label=label)
 
 
 def tour_html(state: State) -> Markup:
@@ -43,7 +35,7 @@ def tour_html(state: State) -> Markup:
     if not isinstance(step, int) or step not in range(len(steps)):
         return Markup()
     ways = {"back": _to_step(step - 1, "back"), "next": _to_step(step + 1, "next")}
-    ways["leave"] = {"data_set": {"tour": ""}, "data_leads": "tour-start"}
+    ways["leave"] = {"data_set": {"tour": ""}, "data_leads": "main"}
     buttons = (button(say(name), id=f"tour-{name}", **marks) for name, marks in ways.items())
     place = tag("small", say("place", step=step + 1, steps=len(steps)))
     text = tag("p", steps[step].text[state.language], aria_live="polite")

@@ -34,7 +34,7 @@ def job_svg(
     look = "numbered" if picture.is_numbered else "plain"
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
-        f'viewBox="0 0 {width:.1f} {height:.1f}" style="--width:{width:.0f}px;{_letters(picture)}" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" style="{_letters(picture)}" '
         f'aria-label="{escape(description)}">'
         f"{marks_svg(draw_job(picture, 'page', is_still, outlined))}</svg>"
     )
@@ -66,9 +66,11 @@ def _place(names: Sequence[str], name: str) -> int:
 
 
 def _letters(picture: JobPicture) -> str:
-    """For the style sheet: the picture's width, and the drawn and largest size of a cell's number,
-    in pixels."""
+    """For the style sheet: the picture's width and shape, and the drawn and largest size of a
+    cell's number, in pixels."""
     wide, tall = picture.sides
     digits = len(str(picture.mesh.world_size - 1))
     most = min(wide * 1.4 / digits, tall * 0.78)
-    return f"--w:{picture.width + 2:.0f};--size:{picture.number_size:.1f}px;--most:{most:.1f}px"
+    width, aspect = picture.width + 2, (picture.width + 2) / (picture.height + 2)
+    shape = f"--width:{width:.0f}px;--aspect:{aspect:.2f};--w:{width:.0f}"
+    return f"{shape};--size:{picture.number_size:.1f}px;--most:{most:.1f}px"

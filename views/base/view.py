@@ -29,7 +29,7 @@ class View:
 
     Attributes:
         name: its folder, and its name in links.
-        section: the section of the page that has its button.
+        section: the section of the page that has its button; "": it is opened from the header.
         place: where its button stands there.
         endpoints: the functions that programs call for what it shows.
         commands: the commands of ``python -m groups`` that print it.

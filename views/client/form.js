@@ -7,8 +7,22 @@ let heard = null; // the state as it was last heard
 
 const isText = (box) => box.matches('textarea, input[type=text]');
 const off = (name) => (starts[name] === '0' ? '0' : '');
+// A number of the job's sentence may be a multiple of its field; with or without commas.
+const plain = (box) => {
+  const text = box.matches('.number[inputmode]') ? box.value.replaceAll(',', '').trim() : box.value;
+  const part = text / box.dataset.times;
+  return text && Number.isFinite(part) ? String(part) : text;
+};
 const valueOf = (box) =>
-  box.type === 'checkbox' ? (box.checked ? '1' : off(box.dataset.field)) : box.value;
+  box.type === 'checkbox' ? (box.checked ? '1' : off(box.dataset.field)) : plain(box);
+
+// What a number of the sentence shows: what its field comes to where that is empty.
+function shownIn({ dataset }, value) {
+  if (!dataset.unsaid) return value;
+  if (!value) return Number(dataset.unsaid).toLocaleString('en');
+  const number = Number(value) * Number(dataset.times ?? 1);
+  return Number.isInteger(number) ? number.toLocaleString('en') : value;
+}
 
 function forget(box) {
   clearTimeout(typing.get(box));
@@ -26,7 +40,7 @@ function fill(box) {
   const name = box.dataset.field;
   if (typing.has(box) || !(name in heard)) return;
   // A box beside a list of choices is for what is none of them.
-  const value = box.dataset.besides?.split(' ').includes(heard[name]) ? '' : heard[name];
+  const value = box.dataset.besides?.split(' ').includes(heard[name]) ? '' : shownIn(box, heard[name]);
   if (box.type === 'checkbox') {
     box.checked = value === '1' || value === 'true';
   } else if (box.tagName === 'SELECT') {

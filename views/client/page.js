@@ -4,7 +4,7 @@
 // --- Arrow keys move within a set of choices ------------------------------------------------------
 const FORTH = ['ArrowRight', 'ArrowDown'];
 const BACK = ['ArrowLeft', 'ArrowUp'];
-const SETS = '.menu[open], #chips [role=group], #nav [role=group], .lenses, .orders, .ways, .tabs, .pills, [role=toolbar]';
+const SETS = '.menu[open], #nav [role=group], #subs [role=group], #numbers [role=group], .orders, .ways, .tabs, [role=toolbar]';
 on('keydown', SETS, (set, event) => {
   const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
   if (!step) return;
@@ -20,9 +20,9 @@ on('keydown', SETS, (set, event) => {
 // browser lay out at once, so only for a view that was not the chosen one.
 let chosenView;
 document.addEventListener('drawn', () => {
-  const row = element.querySelector('#nav');
-  const here = row.querySelector('.subs [aria-current]');
-  if (here.textContent === chosenView) return;
+  const row = element.querySelector('#subs');
+  const here = row.querySelector('[aria-current]');
+  if (!here || here.textContent === chosenView) return;
   chosenView = here.textContent;
   const end = here.offsetLeft - row.offsetLeft + here.offsetWidth + 24;
   if (end > row.clientWidth + row.scrollLeft) row.scrollLeft = end - row.clientWidth;
@@ -32,7 +32,7 @@ document.addEventListener('drawn', () => {
 const menus = () => document.querySelectorAll('details.menu[open]');
 document.addEventListener('click', (event) => {
   for (const menu of menus()) {
-    const isChosen = menu.contains(event.target) && event.target.closest('.items button, .items a');
+    const isChosen = menu.contains(event.target) && event.target.closest('.items :is(button, a):not([data-copy-link])');
     if (isChosen) menu.querySelector('summary').focus();
     if (isChosen || !menu.contains(event.target)) menu.open = false;
   }
@@ -52,6 +52,10 @@ function showTip(one) {
   tip.hidden = !text;
   if (!text) return;
   tip.textContent = text;
+  placeTip(one);
+}
+
+function placeTip(one) {
   const box = one.getBoundingClientRect();
   const isBeside = box.right + 300 < innerWidth && one.closest('#controls');
   tip.style.left = (isBeside ? box.right + 10 : Math.max(8, Math.min(box.left, innerWidth - 300))) + 'px';
@@ -76,7 +80,11 @@ document.addEventListener('keydown', (event) => {
   }
   showTip(null);
 });
-addEventListener('scroll', () => showTip(null), { passive: true, capture: true });
+// Over what is scrolled away it goes; with the focus, which may have scrolled it into sight, it comes along.
+addEventListener('scroll', () => {
+  if (owner?.contains(document.activeElement)) placeTip(owner);
+  else showTip(null);
+}, { passive: true, capture: true });
 // What it is about may be gone, or say so in another language.
 document.addEventListener('drawn', () => {
   const one = owner;
@@ -169,6 +177,12 @@ on('click', '[data-copy-frame]', async () => {
   setTimeout(() => hint(''), 4000);
 });
 
+// --- Language ------------------------------------------------------------------------------------
+on('change', 'select.languages', (list) => say('set', { lang: list.value }));
+const tellLanguage = () => (element.querySelector('select.languages').value = state.lang);
+document.addEventListener('state', tellLanguage);
+document.addEventListener('drawn', tellLanguage);
+
 // --- Files: made in memory, so that nothing of one visitor's can be fetched by another ------------
 on('click', '[data-save]', async (button) => {
   const theme = document.body.classList.contains('dark') ? 'dark' : 'light';
@@ -201,7 +215,7 @@ if (new URLSearchParams(location.search).get('embed') === '1') {
   element.querySelector('.app').classList.add('embed');
   const whole = element.querySelector('#whole a');
   document.addEventListener('state', () => {
-    const job = element.querySelector('#chips')?.textContent.trim() ?? '';
+    const job = element.querySelector('#job .sentence')?.dataset.name;
     whole.textContent = [job, saidIn('whole') + ' \u2197'].filter(Boolean).join(' · ');
     whole.href = location.pathname + '?' + linkOf(state);
   });

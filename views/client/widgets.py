@@ -28,8 +28,8 @@ from ..all import VIEWS
 ROOM = Path(__file__).parent
 
 SCRIPTS = (
-    *("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js", "files.js"),
-    "roles.js",
+    *("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js"),
+    *("sentence.js", "files.js", "roles.js"),
 )
 """The page's scripts in the order of their execution; page.js starts it."""
 

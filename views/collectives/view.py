@@ -304,6 +304,6 @@ VIEW = View(
     collectives_pictures,
     PAGE["collectives_title"],
     collectives_summary,
-    place=1,
+    place=4,
     endpoints=(collective_endpoint,),
 )

@@ -357,7 +357,7 @@ def _line(side: Side, language: str) -> str:
 
 VIEW = View(
     "compare",
-    "choose",
+    "better",
     compare_html,
     compare_pictures,
     PAGE["compare_title"],

@@ -294,7 +294,7 @@ VIEW = View(
     estimate_pictures,
     ESTIMATE["title"],
     estimate_summary,
-    place=6,
+    place=1,
     endpoints=(estimate_endpoint, server_speed),
     commands=("estimate",),
 )

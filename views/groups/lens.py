@@ -13,25 +13,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from descriptions import HOSTS_WORDS, JOB, counted
+from descriptions import HOSTS_WORDS, JOB, counted, joined
+from descriptions import VIEWS as TITLES
 from diagnosis.slow.outliers import Slow
 from groups import LayoutError
 from groups.budget import within
 from render.scenes.heat import LEVELS
-from request.answers.estimate.words import about
 from request.answers.hang.case import case_on_page, has_chain
 from request.answers.pipeline.timed import about_percent
 from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
 from request.resolve import resolve
-from request.state import is_empty
+from request.state import State, is_empty
 from request.trained import GIB
 from request.units import bytes_text, ranges_text
+from request.words import saying
 
 from ..base.html import as_json
 from ..parts.chain import ROLES, chain_of
 from ..parts.measured import measured, outlier_name, outlier_text, range_of
+from ..parts.numbers import numbers_html
 from ..parts.values import heat_of
 from .film import timeline_of
 
@@ -52,10 +54,11 @@ MOST_NAMED = 512
 def lens(sent: object) -> str:
     """The costs of a state sent by the page, as far as they are known, as JSON.
 
-        step      how long a step takes, in words
-        lenses    by view {"shares": of its scale, by pipeline stage, "said": by stage, "scale":
-                  [least, most] in words}; of a hang {"ranks": {rank: role}}; of numbers
-                  that were pasted those of ``numbers_lens``
+        numbers   the four numbers of the job as HTML, as the view shows them
+        lenses    on the first screen, by view {"shares": of its scale, by pipeline stage,
+                  "said": by stage, "scale": [least, most] in words, "asks": its question,
+                  "says": the answer}; of a hang {"ranks": {rank: role}}; of numbers that were
+                  pasted those of ``numbers_lens``
 
     What is refused, or not asked for, is left out.
     """
@@ -64,16 +67,16 @@ def lens(sent: object) -> str:
         context = Context(resolve(state), state)
     except LayoutError:
         return "{}"
-    lenses: dict[str, object] = {}
-    for name, work in LENSES.items():
+    view, lenses = view_named(state), dict[str, object]()
+    for name, work in LENSES.items() if view == "groups" else ():
         with suppress(LayoutError):  # the view itself says why
             lenses[name] = work(context)
-    step = ""
-    with suppress(LayoutError):
-        step = JOB["cost_step"][context.language].format(
-            step=about(context.trained.estimate(context.layout), context.language)
-        )
-    return as_json({"step": step, "lenses": lenses})
+    return as_json({"numbers": numbers_html(context, view), "lenses": lenses})
+
+
+def view_named(state: State) -> str:
+    """The view that the state shows; the first one for an unknown name."""
+    return state.view if state.view in TITLES else "groups"
 
 
 def memory_lens(context: Context) -> dict[str, object]:
@@ -87,8 +90,22 @@ def memory_lens(context: Context) -> dict[str, object]:
         for one in held
     ]
     scale = ["0", f"{capacity / GIB:,.0f} GiB"]
+    say, numbers = saying(JOB, context.language), np.array(held)
+    if f"{numbers.max() / GIB:.1f}" == f"{numbers.min() / GIB:.1f}":
+        says = say("lens_even_memory", held=f"{numbers.max() / GIB:.1f} GiB")
+    else:
+        most, least = _stage(numbers.argmax(), say), _stage(numbers.argmin(), say)
+        says = joined(
+            (
+                say("lens_says_memory", most=most, held=f"{numbers.max() / GIB:.1f} GiB"),
+                say("lens_least_memory", least=least, low=f"{numbers.min() / GIB:.1f} GiB"),
+            ),
+            context.language,
+        )
     return {
-        **scaled(np.array(held) / capacity, texts, scale),
+        **scaled(numbers / capacity, texts, scale),
+        "asks": say("lens_asks_memory"),
+        "says": says,
         "full": [one > capacity for one in held],
     }
 
@@ -104,7 +121,19 @@ def traffic_lens(context: Context) -> dict[str, object]:
         )
         for stage, one in enumerate(sent.tolist())
     ]
-    return scaled(sent / top, texts, ["0", bytes_text(top)])
+    say = saying(JOB, context.language)
+    across = sum(row.across for row in rows_of(context.layout, context.trained))
+    facts = {"most": _stage(sent.argmax(), say), "sent": bytes_text(float(sent.max()))}
+    says = say("lens_says_traffic", across=bytes_text(across), **facts) if sent.any() else ""
+    return {
+        **scaled(sent / top, texts, ["0", bytes_text(top)]),
+        "asks": say("lens_asks_traffic"),
+        "says": says or say("lens_none_traffic"),
+    }
+
+
+def _stage(stage: np.intp, say: Callable[..., str]) -> str:
+    return say("stage", stage=int(stage))
 
 
 def decade_above(most: float) -> float:
@@ -130,7 +159,15 @@ def idle_lens(context: Context) -> dict[str, object]:
     idle = 1.0 - busy / (timeline.makespan or 1.0)
     say = JOB["cost_idle"][context.language].format
     texts = [say(share=about_percent(one)) for one in idle.tolist()]
-    return scaled(idle / MOST_IDLE, texts, [about_percent(0.0), about_percent(MOST_IDLE)])
+    scale = [about_percent(0.0), about_percent(MOST_IDLE)]
+    words = saying(JOB, context.language)
+    share = about_percent(float(idle.max()))
+    if share == about_percent(float(idle.min())):
+        says = words("lens_even_pipeline", share=share)
+    else:
+        says = words("lens_says_pipeline", most=_stage(idle.argmax(), words), share=share)
+    asks = words("lens_asks_pipeline")
+    return {**scaled(idle / MOST_IDLE, texts, scale), "asks": asks, "says": says}
 
 
 def hang_lens(context: Context) -> dict[str, object]:

@@ -35,7 +35,6 @@ from ..base.html import (
     fold,
     outside,
     tag,
-    together,
 )
 from ..base.names import kind_text
 from ..base.view import View
@@ -90,7 +89,7 @@ def _kinds(spec: PictureSpec) -> Markup:
         # The chosen group is in its kind's colour: many in ten repeating ones say nothing.
         box = tag("input", type="checkbox")
         switch = tag("label", box, " ", JOB["colour_all"][spec.language], class_="switch")
-        return together(switch, kinds)
+        return tag("div", switch, kinds, class_="panels")
     return kinds
 
 
@@ -204,7 +203,7 @@ def _panel_text(layout: Layout, grouping: Grouping, language: str) -> str:
 
 VIEW = View(
     "groups",
-    "see",
+    "layout",
     groups_html,
     groups_pictures,
     details=details_html,

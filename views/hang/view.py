@@ -246,11 +246,11 @@ def _untold(log: Log, language: str) -> Markup | str:
 
 VIEW = View(
     "hang",
-    "run",
+    "diagnose",
     hang_html,
     hang_pictures,
     RUN["hang_title"],
     hang_verdict,
-    place=2,
+    place=1,
     commands=("share",),
 )

@@ -163,13 +163,13 @@ def hosts_summary(context: Context) -> str:
 
 VIEW = View(
     "hosts",
-    "run",
+    "layout",
     hosts_html,
     hosts_pictures,
     RUN["hosts_title"],
     hosts_summary,
     hosts_slide,
-    place=4,
+    place=3,
     endpoints=(read_hosts, better_order, slow_groups),
     commands=("order", "slow"),
 )

@@ -465,7 +465,7 @@ def launch_pictures(context: Context) -> Pictures:
 
 VIEW = View(
     "launch",
-    "run",
+    "",
     launch_html,
     launch_pictures,
     PAGE["emit_title"],

@@ -49,12 +49,14 @@ MIDDLE = 50
 
 
 def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
-    """A bar for each stage below the line of the GPU's memory; the formulas of the fullest below.
+    """A bar for each stage below the line of the GPU's memory; below them the formulas of the stage
+    of the chosen GPU, of the fullest one where none is.
 
     The name of a stage leads to its first GPU in the picture of the job, as Enter on its bar does.
     """
     trained, say = context.trained, saying(MEMORY, context.language)
-    most, visible = largest(tuple(stages)), visible_stages(stages)
+    most, opened = largest(tuple(stages)), _opened(context, stages)
+    visible = visible_stages(stages, opened)
     widest = max(most.total, trained.capacity) * 1.02
     first_gpus = context.layout.every["pp"].members(0).tolist()
     formulas = {stage.stage: _parts_table(trained, stage, context.language) for stage in visible}
@@ -74,7 +76,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
             tag("span", *segments, class_="memory-bar"),
             tag("span", total, " !" if over else "", class_="memory-total"),
             tag("template", formulas[stage.stage], class_="memory-told"),
-            class_=f"memory-row{' over' if over else ''}{' chosen' if stage is most else ''}",
+            class_=f"memory-row{' over' if over else ''}{' chosen' if stage is opened else ''}",
             role="listitem",
             tabindex=0,
             aria_label=say("bar_over" if over else "bar_label", stage=stage.stage, total=total),
@@ -92,13 +94,21 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
         tag("ul", *parts, class_="memory-legend"),
         fine(by_pointer(say("bars_hint"), say("bars_hint_touch"))),
         some if len(visible) < len(stages) else "",
-        tag("div", formulas[most.stage], class_="memory-formula", aria_live="polite"),
+        tag("div", formulas[opened.stage], class_="memory-formula", aria_live="polite"),
     )
 
 
-def visible_stages(stages: Sequence[StageMemory]) -> list[StageMemory]:
+def _opened(context: Context, stages: Sequence[StageMemory]) -> StageMemory:
+    if context.state.values["rank"] in (None, ""):
+        return largest(tuple(stages))
+    return stages[int(stage_of_ranks(context.layout)[context.rank])]
+
+
+def visible_stages(
+    stages: Sequence[StageMemory], opened: StageMemory | None = None
+) -> list[StageMemory]:
     """The stages drawn as bars."""
-    step, always = -(-len(stages) // MOST_ROWS), (largest(tuple(stages)), stages[-1])
+    step, always = -(-len(stages) // MOST_ROWS), (largest(tuple(stages)), stages[-1], opened)
     return [stage for stage in stages if stage.stage % step == 0 or stage in always]
 
 

@@ -115,9 +115,11 @@ def _inputs(chosen: ChosenModel | None, context: Context) -> Markup:
     )
     own = (*OWN_SIZES, *FLAGS, "biases", "config")
     is_typed = any(not is_empty(getattr(state, name)) for name in own)
+    # ZeRO is pictured for the chosen GPU; older links say another one.
+    older = () if is_empty(state.of_rank) else (form.number("of_rank", state),)
     return form.line(
         form.choice("spread", state, spreads, unsaid=say("by_layers")),
-        form.number("of_rank", state, hint=context.rank),
+        *older,
         fold(say("shape"), shape, form.area("config", state, rows=3), is_open=is_typed),
     )
 
@@ -326,13 +328,13 @@ def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> B
 
 VIEW = View(
     "memory",
-    "step",
+    "memory",
     memory_html,
     memory_pictures,
     MEMORY["title"],
     memory_summary,
     slide=memory_slide,
-    place=3,
+    place=1,
     endpoints=(memory_per_rank, server_memory, model_facts),
     commands=("memory",),
 )

@@ -255,13 +255,13 @@ def moves_summary(context: Context) -> str:
 
 VIEW = View(
     "moves",
-    "step",
+    "between",
     moves_html,
     moves_pictures,
     MOVES["title"],
     moves_summary,
     slide=moves_slide,
-    place=5,
+    place=2,
     endpoints=(moves_endpoint, moves_check, moves_cache),
     commands=("moves",),
 )

@@ -70,13 +70,13 @@ def nodes_summary(context: Context) -> str:
 
 VIEW = View(
     "nodes",
-    "see",
+    "layout",
     nodes_html,
     nodes_pictures,
     PAGE["nodes_title"],
     nodes_summary,
     slide=map_slide,
-    place=3,
+    place=2,
     endpoints=(node_audit,),
     commands=("audit",),
 )

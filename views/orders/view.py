@@ -285,7 +285,7 @@ def orders_pictures(context: Context, most: int = PANEL_LIMIT) -> Pictures:
 
 VIEW = View(
     "orders",
-    "see",
+    "layout",
     orders_html,
     orders_pictures,
     PAGE["moved_title"],

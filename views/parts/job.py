@@ -23,7 +23,7 @@ from request.resolve import sizes_of
 from request.state import State, is_empty
 from request.units import ranges_text, ranks_text
 
-from ..base.html import button, explained, tag, together
+from ..base.html import button, tag, together
 from ..base.view import Pictures
 from .shown import PictureSpec, by_grid, marked
 
@@ -68,59 +68,56 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
     is_large = layout.world_size > NUMBERED
     insets = [tag("div", class_="inset", aria_hidden="true") for _ in spec.sides if is_large]
     groups_card, costs = tag("div", class_="told"), tag("div", class_="costs", aria_busy="true")
-    lenses = _lenses(spec, bool(on_nodes))
+    asks = (
+        tag("h2", question(rank, language), class_="question"),
+        " ",
+        tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
+    )
+    turns = [_ways(language)] if on_nodes else []
+    lenses = tag("div", *_key_of_lens(spec), *turns, class_="lens-row")
     return tag(
         "div",
-        tag("h2", question(rank, language), class_="question"),
-        tag("p", sentence_of(layout, rank, language), class_="answer", aria_live="polite"),
-        tag("div", lenses, *figures, _player(spec), class_="jobs"),
+        tag("div", tag("div", *asks), class_="asks"),
+        tag("div", *figures, lenses, _player(spec), class_="jobs"),
         tag("div", tag("div", groups_card, costs, hint, **card), *insets, class_="side"),
         class_=spec.look,
     )
 
 
-LENSES = {"": "", "memory": "", "traffic": "", "pipeline": "", "hang": "", "hosts": "measures"}
-"""What the cells may be coloured by, named by the view that explains it; "": their groups. Each
-with the box that it needs to be filled, if one."""
+LENSES = {"hang": "", "hosts": "measures"}
+"""What the cells may be coloured by beside the four numbers of a job, named by the view that
+explains it, with the box that it needs to be filled, if one."""
 
 
-def _no_scales(_: PictureSpec) -> tuple[Markup, ...]:
+def _no_key(_: PictureSpec) -> tuple[Markup, ...]:
     return ()
 
 
-@of_server(_no_scales)
-def _scales(spec: PictureSpec) -> tuple[Markup, ...]:
-    """The buttons of the scales, which are of a training step, and a line for the scale."""
-    return _scales_in(spec.language)
+@of_server(_no_key)
+def _key_of_lens(_: PictureSpec) -> tuple[Markup, ...]:
+    """A line for the scale, which is of a training step."""
+    return (tag("p", class_="lens-key", aria_live="polite"),)
 
 
 @cache
-def _scales_in(language: str) -> tuple[Markup, ...]:
-    names = ((name, JOB[f"lens_{name or 'groups'}"][language]) for name in LENSES)
-    marks = {name: {"data_box": box} if box else {} for name, box in LENSES.items()}
+def lenses_html(language: str) -> Markup:
+    """The buttons of the scales that are no number of the job."""
     buttons = (
         button(
-            label,
+            JOB[f"lens_{name}"][language],
             data_lens=name,
-            tabindex=-1 if name else 0,
-            aria_pressed=str(not name).lower(),
-            **marks[name],
+            tabindex=-1,
+            aria_pressed="false",
+            data_box=box or None,
         )
-        for name, label in names
+        for name, box in LENSES.items()
     )
     group = {"role": "group", "aria_label": JOB["lenses"][language]}
-    key = tag("p", class_="lens-key", aria_live="polite")
-    return tag("div", *buttons, class_="lenses", **group), key
-
-
-def _lenses(spec: PictureSpec, has_nodes: bool) -> Markup:
-    """The row above the picture (views/client/picture/lens.js), a line for its scale, and a switch
-    between mesh and nodes (ways.js)."""
-    parts = (*_scales(spec), *([_ways(spec.language)] if has_nodes else []))
-    return tag("div", *parts, class_="lens-row") if parts else Markup()
+    return tag("div", tag("span", JOB["lens_more"][language]), *buttons, class_="lenses", **group)
 
 
 def _ways(language: str) -> Markup:
+    """The switch between mesh and nodes (views/client/picture/ways.js)."""
     buttons = (
         button(
             JOB[f"way_{way}"][language],
@@ -171,13 +168,15 @@ def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Mar
         picture, text, [spec.script_groups.index(grouping) for grouping in groupings]
     )
     name = "experts" if of_experts else layout.made_by.dense_grid
-    title, says, ends = Markup(), explained(reads, language), Markup()
+    # What its own labels say is for those who do not see them (`described`).
+    is_told = reads == plain_reading(layout, picture, language)
+    title, says, ends = Markup(), Markup() if is_told else tag("span", reads), Markup()
     if has_two:
         which = tag("b", JOB[name][language] + PAGE["colon"][language] + sizes_of(mesh))
-        title, says = tag("figcaption", which, " ", tag("span", says)), Markup()
+        title, says = tag("figcaption", which, " ", says), Markup()
     if picture.node_ends:
         ends = together(tag("i"), " ", JOB["node_end"][language])
-    key = tag("p", tag("span", says), " ", tag("span", ends), class_="key")
+    key = tag("p", says, " ", tag("span", ends), class_="key")
     return tag("figure", title, Markup(drawn), key if says or ends else "")
 
 
@@ -224,6 +223,12 @@ def reading(layout: Layout, picture: scene.JobPicture, language: str) -> str:
         wide = f"{round(1 / picture.sides[0]):,}"
         parts.append(JOB["reads_flat"][language].format(count=wide))
     return GAP[language].join(parts)
+
+
+def plain_reading(layout: Layout, picture: scene.JobPicture, language: str) -> str:
+    """The reading of columns of replicas with rows of stages, all of them labelled."""
+    columns = JOB["columns_replica"][language]
+    return JOB["reads"][language].format(columns=columns) if picture.is_numbered else ""
 
 
 def described(

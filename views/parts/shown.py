@@ -58,7 +58,8 @@ class PictureSpec(Context):
     @property
     def look(self) -> str:
         """The CSS classes of the first screen."""
-        return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}"
+        raster = " raster" * (self.layout.world_size > NUMBERED)
+        return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}{raster}"
 
     @cached_property
     def script_groups(self) -> list[Grouping]:

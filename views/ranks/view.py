@@ -268,9 +268,9 @@ def _refused(error: LayoutError, language: str) -> Markup:
 
 VIEW = View(
     "ranks",
-    "see",
+    "diagnose",
     ranks_html,
-    place=5,
+    place=3,
     endpoints=(rank_card, shared_by_ranks),
     commands=("rank", "share"),
 )

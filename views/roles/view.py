@@ -74,14 +74,14 @@ def on_slide(context: Context) -> Pictures:
 
 VIEW = View(
     "roles",
-    "see",
+    "between",
     roles_html,
     pictures,
     ROLES["title"],
     summary,
     slide=on_slide,
     files=("roles", *TABLES),
-    place=2,
+    place=1,
     endpoints=(roles_endpoint,),
     commands=("roles",),
 )

@@ -385,7 +385,7 @@ def search_summary(context: Context) -> str:
 
 VIEW = View(
     "search",
-    "choose",
+    "better",
     search_html,
     search_pictures,
     TRAFFIC["search_title"],

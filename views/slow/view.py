@@ -210,13 +210,13 @@ def slow_summary(context: Context) -> str:
 
 VIEW = View(
     "slow",
-    "run",
+    "diagnose",
     slow_html,
     slow_pictures,
     SLOW_VIEW["title"],
     slow_summary,
     slow_slide,
-    place=3,
+    place=2,
     endpoints=(slow_steps,),
     commands=("slow", "trace"),
 )

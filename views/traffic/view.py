@@ -205,7 +205,7 @@ VIEW = View(
     TRAFFIC["matrix_title"],
     traffic_summary,
     of_step=True,
-    place=4,
+    place=3,
     endpoints=(traffic_per_step,),
     commands=("traffic",),
 )

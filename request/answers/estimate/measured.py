@@ -73,6 +73,11 @@ def seconds_line(step: PublishedStep, language: str) -> str:
     )
 
 
+def measured_seconds(step: PublishedStep, language: str) -> str:
+    """The seconds alone: "measured 11.6 to 12.6 s"."""
+    return ESTIMATE["measured_short"][language].format(seconds=_seconds(step, language))
+
+
 def _seconds(step: PublishedStep, language: str) -> str:
     """Printed seconds with all their digits, others with three."""
     digits = "g" if step.counted == "stated" else ".3g"

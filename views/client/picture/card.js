@@ -50,7 +50,8 @@ function sentenceOf(rank) {
 function ask(rank) {
   const title = element.querySelector('.question');
   if (!title) return;
-  const said = { '.question': filled(card.question, { rank }), '.answer': sentenceOf(rank) };
+  const [asks, says] = lensSays(rank) ?? [filled(card.question, { rank }), sentenceOf(rank)];
+  const said = { '.question': asks, '.answer': says };
   for (const [name, text] of Object.entries(said)) {
     const place = element.querySelector(name);
     if (place.textContent !== text) place.textContent = text;
@@ -70,6 +71,7 @@ function tell(rank) {
   const isGone = pinned !== null && !inside(pinned);
   const gone = isGone ? `<p>${part(filled(card.norank, { rank: pinned, last: mesh.world - 1 }), '', 'b')}</p>` : '';
   mendWith(place, gone + cardOf(rank));
+  element.querySelector('.hero')?.classList.toggle('one', isGone || chosen() !== null);
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
   hint.textContent = touchWord(card, rank === pinned ? 'pinned' : 'hint');
@@ -80,13 +82,14 @@ function tell(rank) {
 // them moves; measuring it would make the browser lay out once more.
 function reserve() {
   const hero = element.querySelector('.hero');
-  const card = hero?.querySelector('.card');
-  if (!card) return;
+  const box = hero?.querySelector('.card');
+  if (!box) return;
   const last = mesh.world - 1;
   const middle = Math.floor(last / 2);
   const longest = [middle, last].map(sentenceOf).sort((a, b) => b.length - a.length)[0];
-  twinIn(hero).textContent = longest;
-  twinIn(card).innerHTML = cardOf(last).replaceAll('button', 'span'); // nothing in it can be pressed
+  const asks = filled(card.question, { rank: last });
+  twinIn(hero.querySelector('.asks')).textContent = `${asks} ${longest}`;
+  twinIn(box).innerHTML = cardOf(last).replaceAll('button', 'span'); // nothing in it can be pressed
 }
 
 function twinIn(parent) {

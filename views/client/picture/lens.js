@@ -1,6 +1,6 @@
-// Colours the mesh by what its GPUs cost, and tells it of one GPU, from numbers that the server is
+// The four numbers of the job, and the mesh coloured by what its GPUs cost, from what the server is
 // asked for once a picture stands (views/groups/lens.py).
-const SETTLED = 400; // ms without another picture until they are asked for
+const SETTLED = 150; // ms without another picture until they are asked for
 const STEPS_OF_SCALE = 5; // colours of the key
 
 let known = null;
@@ -15,25 +15,36 @@ async function askCosts() {
   const turn = ++asking;
   const { answer } = await post('component_server', questionOf('lens', state));
   if (turn !== asking) return;
+  numbers().removeAttribute('aria-busy');
   element.querySelector('.costs')?.removeAttribute('aria-busy');
-  if (!answer?.lenses || !element.querySelector('.lenses')) return;
+  if (!answer?.lenses) return;
+  paintRegion('numbers', answer.numbers);
+  numbers().classList.remove('none');
+  numbers().lang = words;
+  press();
+  if (!keyOf()) return;
   known = answer;
   tellCosts(active());
   if (lensed) tint();
 }
+
+const numbers = () => element.querySelector('#numbers');
 
 function settle() {
   clearTimeout(settle.timer);
   asking += 1;
   known = null;
   removeTints();
-  if (!element.querySelector('.lenses')) return;
   press();
-  const costs = element.querySelector('.costs');
-  costs.setAttribute('aria-busy', 'true');
-  costs.classList.toggle('measured', isFilled('measures')); // a line more is to come
-  tellCosts(active());
+  numbers().setAttribute('aria-busy', 'true');
+  const isOther = numbers().lang && numbers().lang !== words;
+  if (isOther || element.querySelector('.app').classList.contains('waiting')) numbers().classList.add('none');
   settle.timer = setTimeout(askCosts, SETTLED);
+  const costs = element.querySelector('.costs');
+  if (!costs || !keyOf()) return;
+  keyOf().replaceChildren();
+  costs.setAttribute('aria-busy', 'true');
+  tellCosts(active());
 }
 
 // --- The card ---------------------------------------------------------------------------------------
@@ -51,22 +62,28 @@ function tellCosts(rank) {
   const place = element.querySelector('.card .costs');
   if (!place) return;
   const stage = stageOf(grids[0], rank);
-  const { step, lenses } = known ?? {};
+  const { lenses } = known ?? {};
   const told = ['memory', 'pipeline', 'traffic'].map((view) => [view, lenses?.[view]?.said[stage]]);
-  told.splice(1, 0, ['estimate', step]);
   const number = lenses?.hosts?.numbers[rank];
   if (lenses?.hosts) told.push(['hosts', number ? filled(card.lens_number, { number }) : card.lens_no_number]);
   place.replaceChildren(...told.filter(([, said]) => said).map((one) => leading(...one)));
   place.firstChild?.classList.toggle('too-full', Boolean(lenses?.memory?.full[stage]));
 }
 
+// What the picture is asked, and its answer, of all GPUs or of one; none where it shows groups.
+function lensSays(rank) {
+  const lens = lensed && known?.lenses[lensed];
+  if (!lens?.asks) return null;
+  const says = lens.said?.[stageOf(grids[0], rank)];
+  return [lens.asks, chosen() === null ? lens.says : filled(card.lens_gpu, { rank, says })];
+}
+
 // --- The mesh ---------------------------------------------------------------------------------------
 
 function press() {
-  for (const button of element.querySelectorAll('.lenses button')) {
+  for (const button of element.querySelectorAll('[data-lens]')) {
     button.setAttribute('aria-pressed', String(button.dataset.lens === lensed));
   }
-  keyOf().replaceChildren();
 }
 
 function removeTints() {
@@ -80,12 +97,13 @@ function removeTints() {
 function tint() {
   removeTints();
   press();
+  keyOf().replaceChildren();
+  ask(active());
   if (!lensed) return;
   const lens = known?.lenses[lensed];
-  const button = element.querySelector(`.lenses [data-lens=${lensed}]`);
-  const { box } = button.dataset;
+  const { box } = element.querySelector(`[data-lens=${lensed}]`)?.dataset ?? {};
   if (box && !isFilled(box)) return keyOf().append(card.lens_paste + ' ', pasting(box));
-  const open = leading(lensed, filled(card.lens_opens, { view: button.textContent }));
+  const open = leading(lensed, filled(card.lens_opens, { view: card['lens_' + lensed] }));
   if (!lens) return keyOf().append(card.lens_none + ' ', open);
   for (const one of views.filter(({ svg }) => svg.matches('.job'))) {
     const holder = svgNode('g', { 'aria-hidden': 'true' }, 'play tints');
@@ -145,7 +163,7 @@ function scaleOf([least, most]) {
 
 document.addEventListener('lens', ({ detail }) => {
   lensed = detail;
-  if (element.querySelector('.lenses')) tint();
+  if (keyOf()) tint();
 });
-on('click', '.lenses button', (button) => say('lens', button.dataset.lens));
+on('click', '[data-lens]', (button) => say('lens', button.dataset.lens));
 watch('value', settle);

@@ -1,0 +1,164 @@
+"""The four numbers of a job, which lead through the page: who is grouped, memory, a step, traffic.
+
+On the first screen each paints the picture (client/picture/lens.js); in other views it leads to the
+view that explains it. What the model, the batch or the schedule does not allow has no number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup
+
+from descriptions import SHELL
+from groups import LayoutError
+from request.answers.estimate.measured import measured_of, measured_seconds
+from request.answers.estimate.words import about
+from request.answers.sentence import spoken
+from request.answers.traffic import rows_of
+from request.context import Context, of_server
+from request.served import served_of
+from request.trained import GIB
+from request.units import bytes_text
+from request.words import saying
+from training.estimate import Use
+
+from ..base.html import button, dotted, tag, together
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number: its value, what stands small beside it, what it is; is_over: of too much."""
+
+    value: str
+    of: tuple[str, ...]
+    aside: str = ""
+    is_over: bool = False
+
+
+def grouped(context: Context) -> Number:
+    """How many kinds of groups the selected GPU is in, and with how many others."""
+    say, rank = saying(SHELL, context.language), context.rank
+    sets = [one.members(rank) for _, one in spoken(context.layout)]
+    others = len(np.unique(np.concatenate(sets))) - 1 if sets else 0
+    words = ("number_groups", "number_groups_of")
+    texts = (
+        say(f"{word}{_count(count)}", count=f"{count:,}", rank=f"{rank:,}", others=f"{others:,}")
+        for word, count in zip(words, (len(sets), others))
+    )
+    value, of = texts
+    return Number(value, (of,))
+
+
+def _count(number: int) -> str:
+    return {0: "_none", 1: "_one"}.get(number, "")
+
+
+def held(context: Context) -> Number:
+    """The memory of the fullest GPU, of what it has."""
+    say, capacity = saying(SHELL, context.language), context.trained.capacity
+    needs = context.trained.estimate(context.layout).fit.needed
+    value = say("number_memory", held=f"{needs / GIB:.1f}", most=f"{capacity / GIB:,.0f}")
+    if needs <= capacity:
+        return Number(value, (say("number_fits"),))
+    over = say("number_full", over=f"{(needs - capacity) / GIB:,.1f}")
+    return Number(value, (over,), is_over=True)
+
+
+def stepped(context: Context) -> Number:
+    """The seconds of a step with nine of ten real ones, its MFU and tokens a second."""
+    say, language = saying(SHELL, context.language), context.language
+    estimate = context.trained.estimate(context.layout)
+    value, _, interval = about(estimate).rstrip(")").partition(" (")
+    use = Use(estimate.request, estimate.seconds)
+    of = [say("number_step"), f"{use.mfu():.0%} MFU"]
+    of.append(say("number_tokens", tokens=short(use.tokens_per_second)))
+    measured = measured_of(context)
+    if measured is not None:
+        interval = SHELL["number_beside"][language].format(
+            interval=interval, measured=measured_seconds(measured, language)
+        )
+    return Number(value, tuple(of), interval)
+
+
+def short(number: float) -> str:
+    """A large number in three digits.
+
+    >>> short(121_387.2), short(12_400_000), short(812.4)
+    ('121k', '12.4M', '812')
+    """
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= 0.9995 * size:
+            return f"{number / size:.3g}{name}"
+    return f"{number:.3g}"
+
+
+def sent(context: Context) -> Number:
+    """The bytes that leave their NVLink domain in a step, of all GPUs."""
+    across = sum(row.across for row in rows_of(context.layout, context.trained))
+    return Number(bytes_text(across), (SHELL["number_traffic"][context.language],))
+
+
+def cached(context: Context) -> Number:
+    """The tokens for which the caches of all servers have room."""
+    say, served = saying(SHELL, context.language), served_of(context)
+    return Number(say("number_cache", tokens=f"{served.tokens:,}"), (say("number_cache_of"),))
+
+
+def answered(context: Context) -> Number:
+    """The requests of the longest length that they hold at once."""
+    say, served = saying(SHELL, context.language), served_of(context)
+    of = say("number_requests_of", length=f"{served.memory.serving.length:,}")
+    return Number(say("number_requests", requests=f"{served.requests:,.0f}"), (of,))
+
+
+Row = tuple[str, str, Callable[[Context], Number]]
+
+SERVES: tuple[Row, ...] = (
+    ("", "groups", grouped),
+    ("memory", "memory", cached),
+    ("requests", "memory", answered),
+)
+TRAINS: tuple[Row, ...] = (
+    ("", "groups", grouped),
+    ("memory", "memory", held),
+    ("pipeline", "estimate", stepped),
+    ("traffic", "traffic", sent),
+)
+"""Each number: what it colours the picture by, the view that explains it, and how it is found."""
+
+
+@of_server(lambda _: SERVES)
+def rows_for(_: Context) -> tuple[Row, ...]:
+    return TRAINS
+
+
+def numbers_html(context: Context, view: str) -> Markup:
+    """The numbers as they stand in a view."""
+    say = saying(SHELL, context.language)
+    rows = rows_for(context)
+    paints = view == "groups" and rows is TRAINS
+    shown = (_number_html(context, row, view, paints) for row in rows)
+    return tag("div", *shown, class_="numbers", role="group", aria_label=say("numbers"))
+
+
+def _number_html(context: Context, row: Row, view: str, paints: bool) -> Markup:
+    lens, leads, find = row
+    say = saying(SHELL, context.language)
+    number = Number(say("number_unknown"), (say(f"number_unknown_{leads}"),) if lens else ())
+    with suppress(LayoutError):  # the view itself says why
+        number = find(context)
+    is_first = not lens
+    marks: dict[str, object] = {"tabindex": None if is_first else -1}
+    if paints:
+        marks |= {"data_lens": lens, "aria_pressed": str(is_first).lower()}
+    else:
+        marks |= {"data_set": {"view": leads}, "aria_current": "page" if leads == view else None}
+    value = tag("b", number.value)
+    aside = together(" ", tag("i", number.aside)) if number.aside else ""
+    of = tag("small", dotted(*number.of))
+    kind = "figure too-full" if number.is_over else "figure"
+    return button(together(tag("span", value, aside), of), class_=kind, **marks)
