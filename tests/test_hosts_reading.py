@@ -608,3 +608,28 @@ def test_no_text_costs_more_than_its_length(text):
     """Each ends at once; an expression that tries again from every place would take minutes."""
     with suppress(LayoutError):
         assert read_hosts(text).names
+
+
+PODS = "NAMESPACE  NAME  READY  STATUS   NODE\nml  t-1  1/1  Running  b\nml  t-0  1/1  Running  a\n"
+QUEUE = "JOBID PARTITION NAME USER ST TIME NODES NODELIST(REASON)\n12 gpu t u R 1:02 3 h[1-2,9]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param(PODS, ("a", "b"), id="pods with their namespace"),
+        pytest.param(f"{QUEUE}13 gpu t u PD 0:00 3 (Priority)\n", ("h1", "h2", "h9"), id="squeue"),
+        pytest.param("1: h3\n0: h3\n2: h1\n3: h1\n", ("h3", "h1"), id="srun --label hostname"),
+    ],
+)
+def test_machines_as_programs_print_them(text, names):
+    assert read_hosts(text).names == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"{PODS}ml  other-0  1/1  Running  c\n", f"{QUEUE}13 gpu t u R 0:10 1 h[3]\n"],
+)
+def test_machines_of_several_jobs_are_asked_about(text):
+    with pytest.raises(LayoutError, match="lists 2 of"):
+        read_hosts(text)

@@ -439,3 +439,39 @@ def test_of_lines_without_groups_the_only_one_that_printed_nothing_is_suspected(
     assert (log.diagnosis.suspects, log.diagnosis.reason) == ((19,), "silent")
     few = read_log("\n".join(texts[:20]), groupings(32, tp=4))  # an excerpt is silent of many
     assert few.diagnosis.suspects == ()
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        "...",
+        "[...]",
+        "<snip>",
+        "[rank3]: [Rank 3] Watchdog caught collective operation timeout: WorkN",
+    ],
+)
+def test_where_lines_are_left_out_or_break_off_silence_proves_nothing(gap):
+    line = "[rank{0}]: [PG ID 0 PG GUID 0(default_pg) Rank {0}] Timeout at NCCL work: 7"
+    texts = [line.format(rank) + "." * rank for rank in range(3)]  # no terminal's width
+    whole = read_log("\n".join(texts), groupings(4))
+    assert (whole.diagnosis.suspects, whole.diagnosis.reason) == ((3,), "silent")
+    cut = read_log("\n".join([*texts, gap]), groupings(4))
+    assert (cut.missing, cut.diagnosis.suspects) == ((), ())
+    assert [note.code for note in cut.notes] == ["lines-left-out"]
+
+
+def test_a_group_that_is_not_described_is_the_only_one_of_which_more_than_half_wait():
+    line = "[rank{0}]:[E1] [PG ID 2 PG GUID 17 Rank {0}] Timeout at NCCL work: 7"
+    texts = [line.format(rank) for rank in (4, 6, 7)]
+    log = read_log("\n".join(texts), groupings(8, tp=4))
+    assert (log.diagnosis.suspects, log.diagnosis.reason) == ((5,), "silent")
+    assert read_log("\n".join(texts[:2]), groupings(8, tp=4)).diagnosis.suspects == ()
+
+
+def test_places_alone_are_ranks_where_only_the_group_of_all_has_so_many():
+    """PyTorch before 2.2: [Rank r] without [rankG]:"""
+    line = "[E x.cpp:474] [Rank {}] Watchdog caught collective operation timeout: "
+    line += "WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1)"
+    log = read_log("\n".join(line.format(rank) for rank in range(8) if rank != 1), groupings(8))
+    assert log.diagnosis.suspects == (1,)
+    assert [wait.seq for wait in log.diagnosis.waits] == [9]

@@ -113,3 +113,12 @@ def test_damaged_stacks_are_read_without_a_fault():
         for _ in range(chance.randrange(1, 40)):
             text[chance.randrange(len(text))] = chance.choice('()":=\n 9xé')
         read_log("".join(text), LAYOUT.every)
+
+
+def test_data_parallel_attention_is_inside_of_tp_and_servers_stand_beside_each_other():
+    from formats.logs.stacks import _ranks_of_titles
+
+    inside = "\n".join(f"Process {at}: sglang::scheduler_DP{at}_TP{at}" for at in range(2))
+    beside = "\n".join(f"Process {at}: VLLM::Worker_DP{at // 2}_TP{at % 2}" for at in range(4))
+    assert [*_ranks_of_titles(inside).values()] == [0, 1]
+    assert [*_ranks_of_titles(beside).values()] == [0, 1, 2, 3]

@@ -36,7 +36,7 @@ from .origin import Edges, hops_of, sinks_of
 Places = Mapping[tuple[str | None, str | None], Mapping[int, int]]
 """By a group's printed name and its name in the job: the rank at each place of it."""
 
-HIDDEN = ("lines-hidden", "text-cut")
+HIDDEN = ("lines-hidden", "lines-left-out", "text-cut")
 """Notes of a text in which unread parts may mention a rank."""
 
 LAST = 2**62
@@ -125,9 +125,28 @@ def _among(wait: Wait, groupings: Mapping[str, Grouping], places: Places) -> Wai
         group = replace(group, members=tuple(members), complete=True)
     else:
         members = _between(places.get((group.key, group.name), {}))
+        if not len(members) or 2 * len(wait.waiting) <= len(members):
+            members = _only_group(wait.waiting, groupings) or members
     spend(1 + len(members) // 4, "ranks-of-groups", control="evidence")
     rest = {*members} - {*wait.waiting, *wait.absent, *wait.callers}
     return replace(wait, group=group, unknown=tuple(sorted(rest)))
+
+
+def _only_group(waiting: Ranks, groupings: Mapping[str, Grouping]) -> Sequence[int]:
+    """The members of the only group of a layout of which more than half wait, and all that wait
+    are: a text that does not tell a group's members means that one. Empty if there are several."""
+    found = set[tuple[int, ...]]()
+    for grouping in groupings.values():
+        spend(STEP_OF_GROUP, "ranks-of-groups", control="evidence")
+        if len(waiting) <= grouping.size < 2 * len(waiting) and waiting[-1] < grouping.world_size:
+            members = grouping.members(waiting[0])
+            if {*waiting} <= {*members.tolist()}:
+                found.add(tuple(members.tolist()))
+    return found.pop() if len(found) == 1 else ()
+
+
+STEP_OF_GROUP = 4
+"""Units of work of looking at one kind of group."""
 
 
 def _places(stalls: Iterable[Stall]) -> Places:

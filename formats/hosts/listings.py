@@ -2,7 +2,8 @@
 whose lines name a host and a global rank.
 
     kubectl get pods -o wide   pods in the order of the numbers in their names, a master first
-    scontrol show job          the nodes of NodeList
+    scontrol show job, squeue  the nodes of the job
+    srun --label hostname      the machine of every task
     slurm.conf, scontrol       Nodes of the one partition, or of the default one
     a log                      the host of every rank
 
@@ -56,8 +57,12 @@ def read_listing(text: str) -> Hosts | None:
     Errors: LayoutError for one that leaves its machines open.
     """
     head = text.split("\n", 1)[0]
-    if head.startswith("NAME ") and " NODE" in head:
+    if " NODE" in head and {"NAME", "STATUS"} <= {*head.split()}:
         return read_pods(text)
+    if "NODELIST(REASON)" in head:
+        return _of_queue(text)
+    if labelled := _labelled(text):
+        return labelled
     if "JobId=" in text and "NodeList=" in text:
         return _of_job(text)
     if "PartitionName=" in text or text.startswith("NodeName="):
@@ -74,14 +79,18 @@ def read_pods(text: str) -> Hosts:
     lines = [_cells(line) for line in text.splitlines() if line.strip()]
     pods: list[tuple[str, str]] = []
     waiting: list[tuple[str, str]] = []
-    at = lines[0].index("NODE")
+    at, own = lines[0].index("NODE"), lines[0].index("NAME")
     status = lines[0].index("STATUS") if "STATUS" in lines[0] else None
     for row in lines[1:]:
         node = row[at] if len(row) > at else "<none>"
         done = status is not None and row[status] in DONE
-        if "launcher" in row[0] or done:
+        if len(row) <= own or "launcher" in row[own] or done:
             continue
-        (waiting if node == "<none>" else pods).append((row[0], node))
+        (waiting if node == "<none>" else pods).append((row[own], node))
+    jobs = {_job(name) for name, _ in (*pods, *waiting)}
+    if len(jobs) > 1:
+        what = f"NAME {', '.join(sorted(jobs))}"[:200]
+        raise bad_document(refusal("listing-of-several", "hosts", what=what, count=len(jobs)))
     pods.sort(key=lambda pod: _ordinal(pod[0]))
     if not pods:
         raise no_hosts()
@@ -92,6 +101,18 @@ def read_pods(text: str) -> Hosts:
 
 def _cells(line: str) -> list[str]:
     return _CELL.findall(line.replace("\t", "   "))
+
+
+def _job(name: str) -> str:
+    """The job of a pod: its name up to its number, without the word for its role.
+
+    >>> {_job(name) for name in ("job-master-0", "job-worker-10", "job-0-1", "job-2-x7k2p")}
+    {'job'}
+    """
+    words = name.split("-")
+    first = next((at for at, word in enumerate(words) if word.isdigit()), len(words))
+    kept = [word for word in words[:first] if word not in (*FIRST, "worker", "workers", "node")]
+    return "-".join(kept) or name
 
 
 def _ordinal(name: str) -> tuple[bool, tuple[int, ...], str]:
@@ -115,6 +136,30 @@ def _of_job(text: str) -> Hosts:
     if len(set(listed)) != 1:
         raise bad_document(refusal("listing-of-several", "hosts", what="JobId", count=len(listed)))
     return Hosts("slurm-job", tuple(expand_hostlist(listed[0])))
+
+
+def _of_queue(text: str) -> Hosts:
+    """The nodes of the one job that runs. Errors: LayoutError for several."""
+    rows = [line.split() for line in text.splitlines()[1:] if line.strip()]
+    listed = {row[-1] for row in rows if row[-1][:1] != "("}
+    if len(listed) != 1:
+        facts = {"what": "JOBID", "count": len(listed)}
+        raise bad_document(refusal("listing-of-several", "hosts", **facts))
+    return Hosts("slurm-job", tuple(expand_hostlist(listed.pop())))
+
+
+_LABEL = re.compile(rf"[ \t]*(\d{{1,7}}): {_HOST}[ \t\r]*")
+
+
+def _labelled(text: str) -> Hosts | None:
+    """The machine of every task, as ``srun --label hostname`` prints them in any order."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = [_LABEL.fullmatch(line[:LONGEST]) for line in lines]
+    ranks = {int(match[1]): match[2] for match in found if match}
+    if len(ranks) < max(LEAST, len(lines)) or len(ranks) != max(ranks) + 1:
+        return None
+    names = [ranks[rank] for rank in sorted(ranks)]
+    return Hosts("rank-log", tuple(Counter(names)), Counter(names), ranks=tuple(names))
 
 
 def _of_partition(text: str) -> Hosts:

@@ -56,11 +56,11 @@ def read_log(
         waiting = diagnosis_of(job)
     _add_dumps(reading, dumps, job)
     kinds = {key: named.kind for key, named in reading.groups.items()}
+    ambiguous = _settle_bare(reading)
     stalls = joined((Stall(*stall) for stall in reading.stalls), kinds)
     _say_members(reading, [wait.group for wait in waiting.waits], assumed)
     by_lines = not waiting.waits
     diagnosis = diagnosis_of_stalls(stalls, kinds, reading.relayed) if by_lines else waiting
-    ambiguous = _settle_bare(reading)
     stacks = tuple(one for _, one in sorted(reading.stacks.items()))
     absent = () if diagnosis.culprits or reading.missing else outside(stacks)
     log = Log(
@@ -134,6 +134,14 @@ def _settle_bare(reading: LogReading) -> set[int]:
         reading.note("ranks-ambiguous", ranks=tuple(sorted(works)))
         return set(works) - reading.ranks
     reading.ranks.update(works)
+    if any(works.values()):  # whose stalls were read without a rank
+        for stall in [one for one in reading.stalls if one[0] is None and one[2] is None]:
+            del reading.stalls[stall]
+    for number, of_one in works.items():
+        for seq, op, elements in of_one:
+            reading.add_stall(
+                number, None, False, int(seq), op, int(elements) if elements else None
+            )
     reading.missing.update(reading.maybe_missing)
     return set()
 

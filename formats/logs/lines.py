@@ -73,6 +73,11 @@ _SERVING = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?((?: (?:ATTN_)?[TDPEC]P\d{1,6}){1,6})\]"
     r"|\(Worker((?:_[TDPEC]P\d{1,6}){1,6}) "
 )
+_LEFT_OUT = re.compile(
+    r"\W{0,9}(?:\.{3,9}|\u2026|<?(?:snip|snipped|omitted|truncated|skipped)\b[^\n]{0,60})\W{0,9}$",
+    re.IGNORECASE,
+)
+"""A line in the place of others."""
 _DUMP_FILE = re.compile(r"trace_rank_(\d{1,7})\b")
 
 _REPORT = ("launched", " -- GPU ", "missing rank")
@@ -252,6 +257,9 @@ def _find(part: Part, after_source: bool) -> None:
         _find_in_group(part)
     if _has(text, ("[PG ", "[Rank ", "SeqNum=", "nqueued", "watchdog at work")):
         _find_c10d(part)
+    work = text.rpartition("timeout: W")[2] if "timeout: W" in text else ")"
+    if _LEFT_OUT.match(text) or (")" not in work and work.startswith("orkNCCL("[: len(work)])):
+        part.add(LogReading.leaves_out)
     if _has(text, _LAUNCHER) or text[:6] == "[0000-":
         _find_launcher(part)
     if "Barrier" in text or "worker_count" in text or "etting up NCCL" in text:

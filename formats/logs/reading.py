@@ -54,7 +54,7 @@ class LogReading:
     devices: dict[int, int] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
     missing: set[int] = field(default_factory=set)
-    bare_works: dict[int, set[object]] = field(default_factory=dict)
+    bare_works: dict[int, set[tuple[str, ...]]] = field(default_factory=dict)
     ranks_by_head: bool = False  # a line has said [rankG]: PyTorch 2.2 or newer
     maybe_missing: set[int] = field(default_factory=set)  # in the numbers of bare ranks
     work_of_lines: int = 0  # what reading them has cost
@@ -229,6 +229,10 @@ class LogReading:
     def hides_lines(self) -> None:
         self.note("lines-hidden")
 
+    def leaves_out(self) -> None:
+        """A line breaks off, or says that others are not shown."""
+        self.note("lines-left-out")
+
     # -- barriers ----------------------------------------------------------------------------------
 
     def begin_wrapped_barrier(self) -> None:
@@ -334,16 +338,18 @@ class LogReading:
         self.minority.add(int(rank))
 
     def end_report(self) -> None:
-        """Settles the counts of the report's communicator: the ranks with the lower one have not
+        """Settles the counts of the report's communicator: the ranks with a lower one have not
         launched the operation. In a communicator of the whole job they are the job's ranks.
 
         Source: NCCL user guide, RAS ("Communicator ranks have different ... operation counts").
         """
         total, listed = sum(self.launched.values()), {*self.minority}
         low = min(self.launched, default=0)
+        late = total - self.launched.get(max(self.launched, default=0), 0)
         is_clear = len(self.launched) == 2 and len(set(self.launched.values())) == 2
-        if is_clear and total == self.job_size and len(listed) in self.launched.values():
-            is_listed = self.launched[low] == len(listed)
+        is_clear = is_clear and len(listed) in self.launched.values()
+        is_listed = bool(listed) and len(listed) == late
+        if (is_clear or (is_listed and late < total - late)) and total == self.job_size:
             behind = listed if is_listed else {*range(total)} - listed
             self.ranks.update(range(total))
             self.missing.update(behind)

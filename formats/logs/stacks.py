@@ -111,7 +111,7 @@ def read_stacks(text: str, name: str = "") -> dict[int, list[StackThread]]:
 
 def _ranks_of_titles(text: str) -> dict[str, int]:
     """The rank of each title of a server's processes: TP fastest, then PP, then DP of servers
-    beside each other; EP is inside of TP.
+    beside each other; EP is inside of TP, and so is DP of attention, which TP alone tells apart.
 
     >>> title = "Process {}: VLLM::Worker_PP{}_TP{}"
     >>> text = "\\n".join(title.format(at, at // 2, at % 2) for at in range(4))
@@ -127,10 +127,13 @@ def _ranks_of_titles(text: str) -> dict[str, int]:
         name: 1 + max((own.get(name, 0) for own in places.values()), default=0)
         for name in ("TP", "PP")
     }
-    return {
-        title: own.get("TP", 0) + sizes["TP"] * (own.get("PP", 0) + sizes["PP"] * own.get("DP", 0))
-        for title, own in places.items()
+    inside = {
+        title: own.get("TP", 0) + sizes["TP"] * own.get("PP", 0) for title, own in places.items()
     }
+    if len({*inside.values()}) == len(inside):
+        return inside
+    server = sizes["TP"] * sizes["PP"]
+    return {title: rank + server * places[title].get("DP", 0) for title, rank in inside.items()}
 
 
 def _frames(line: str) -> Iterator[StackFrame]:
