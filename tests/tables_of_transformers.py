@@ -91,7 +91,7 @@ def changes(made: Any, config: Mapping[str, object], names: Iterable[str]) -> se
     except Exception:  # the language part of a model with pictures; a class without defaults
         return {*names}
     for name in names:
-        value = other(config[name])
+        value = other(config.get(name, ""))
         if value is None:
             continue
         try:

@@ -16,8 +16,10 @@ from request.model import model_name, model_of
 from request.state import State
 from tests.reference.ranks import configs
 from training.configs.compact import compact, is_config
+from training.configs.megatron import MegatronConfig
 from training.configs.reading import read_config
 from training.models import MODELS, variant
+from training.parameters import total_parameters
 from views.launch.view import launch_html
 from views.memory.view import memory_html
 from views.pipeline.view import pipeline_html
@@ -119,3 +121,57 @@ def test_layers_that_the_stages_do_not_divide_are_refused_as_megatron_refuses_th
     text = file.read_text().replace("parallel-size 8 --expert", "parallel-size 4 --expert")
     file.write_text(text)
     assert run(["memory", "--args", str(file)], io.StringIO(), out, error) == 0
+
+
+HYBRID = (
+    "torchrun --nproc_per_node 8 --nnodes 2 pretrain_mamba.py --hidden-size 1024 "
+    "--ffn-hidden-size 4096 --num-layers 8 --hybrid-layer-pattern '{pattern}' "
+    "--pipeline-model-parallel-size 2 --num-attention-heads 16 --group-query-attention "
+    "--num-query-groups 4 --mamba-num-groups 4 --seq-length 4096 --micro-batch-size 1 "
+    "--global-batch-size 64 --vocab-size 32000 --bf16 --disable-bias-linear --normalization RMSNorm"
+)
+
+
+def told(tmp_path, text, *more):
+    file = tmp_path / "run.sh"
+    file.write_text(text)
+    out, error = io.StringIO(), io.StringIO()
+    words = ["memory", "--args", str(file), "--format", "json", *more]
+    assert run(words, io.StringIO(), out, error) == 0, error.getvalue()
+    return json.loads(out.getvalue()), error.getvalue()
+
+
+def test_a_hybrid_pattern_of_a_launch_file_is_the_model(tmp_path):
+    facts, remarks = told(tmp_path, HYBRID.format(pattern="MM*-|M-M-"))
+    sizes = {"hidden_size": 1024, "ffn_hidden_size": 4096, "num_attention_heads": 16}
+    sizes |= {"num_query_groups": 4, "mamba_num_groups": 4, "normalization": "RMSNorm"}
+    config = MegatronConfig({**sizes, "add_bias_linear": False}, "MM*-|M-M-")
+    model = config.model(vocabulary=32000, sequence=4096, tied=True)
+    assert facts["parameters"] == total_parameters(model)
+    assert [stage["layers"] for stage in facts["stages"]] == [4, 4]
+    assert "4 of Mamba, 1 of attention" in remarks
+
+
+def test_stages_of_a_pattern_end_where_it_says(tmp_path):
+    facts, _ = told(tmp_path, HYBRID.format(pattern="MM*-M|-M-"))
+    assert [stage["layers"] for stage in facts["stages"]] == [5, 3]
+
+
+def test_a_pattern_of_other_layers_is_refused(tmp_path):
+    file = tmp_path / "run.sh"
+    file.write_text(HYBRID.format(pattern="MM*-"))
+    error = io.StringIO()
+    assert run(["memory", "--args", str(file)], io.StringIO(), io.StringIO(), error) == 2
+    assert "8" in error.getvalue()
+
+
+@pytest.mark.parametrize("frequency", ["2", "([1]*1+[0]*1)*4"])
+def test_experts_in_every_second_layer_are_counted_there(tmp_path, frequency):
+    plain = HYBRID.format(pattern="").replace("--hybrid-layer-pattern ''", "")
+    moe = f"--num-experts 8 --moe-router-topk 2 --moe-layer-freq '{frequency}'"
+    text = plain.replace("mamba", "gpt").replace("--gpt-num-groups 4", moe)
+    facts, remarks = told(tmp_path, text)
+    every, _ = told(tmp_path, text.replace(f"--moe-layer-freq '{frequency}'", ""))
+    expert = 2 * 1024 * 4096
+    assert every["parameters"] - facts["parameters"] == 4 * (7 * expert + 8 * 1024)
+    assert "moe-layer-freq" not in remarks

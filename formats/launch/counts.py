@@ -68,20 +68,28 @@ def dense_first(text: str, layers: int) -> int | None:
     Source: NVIDIA/Megatron-LM d98e8a6 megatron/training/arguments.py (moe_freq_type),
     megatron/core/models/gpt/gpt_layer_specs.py.
     """
+    found = experts_in(text, layers)
+    if isinstance(found, int):
+        return 0 if found == 1 else None
+    dense = found.count(0) if found else 0
+    return dense if found and found == sorted(found) else None
+
+
+def experts_in(text: str, layers: int) -> list[int] | int | None:
+    """How often a layer has experts by ``--moe-layer-freq``, or whether each has; None for no such
+    text, and for a list of other layers.
+
+    >>> experts_in("2", 8), experts_in("([0]*1+[1]*3)*2", 8), experts_in("[0]*3", 8)
+    (2, [0, 1, 1, 1, 0, 1, 1, 1], None)
+    """
     try:
         tree = ast.parse(text.strip()[:4000], mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    match tree:
-        case ast.Constant(1):
-            return 0
-        case ast.Constant():
-            return None
+    if isinstance(tree, ast.Constant):
+        return tree.value if type(tree.value) is int and tree.value > 0 else None
     pattern = _pattern(tree, depth=20)
-    if not pattern or layers not in (0, len(pattern)):
-        return None
-    dense = pattern.count(0)
-    return dense if pattern == [0] * dense + [1] * (len(pattern) - dense) else None
+    return pattern if pattern and layers in (0, len(pattern)) else None
 
 
 def _pattern(node: ast.expr, depth: int) -> list[int] | None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from groups.errors import LayoutError
 from groups.frameworks import framework_of
+from groups.inputs import inputs_of
 from groups.presets import PRESETS
 from groups.stages.layout_strings import is_layout, parse_layout
 from groups.tables import read_table
@@ -30,6 +31,7 @@ from . import flags
 from .counts import dense_first
 from .flags import MODEL, PLACEHOLDERS, TABLES, by_word, named_format, published_model
 from .items import Parsed
+from .kinds import config_of, layout_of
 
 # -- what a text says ----------------------------------------------------------------------------
 
@@ -47,7 +49,11 @@ def training_of(text: Parsed) -> Document:
     items = (*text.unresolved, *text.ignored)
     if named is None and any(item.sets == "named" for item in items):
         named = ""  # it has a model, and does not work out which
-    if named is not None or not {"hidden", "heads"}.isdisjoint(values):
+    is_megatron = text.framework is not None and text.framework.job.startswith("megatron")
+    config = config_of(values) if is_megatron and not named else ""
+    if config:
+        found |= {"model": "", "config": config}
+    elif named is not None or not {"hidden", "heads"}.isdisjoint(values):
         found |= _shape(values, text.framework.job if text.framework else "", named or "")
     found |= {field: values[name] for name, field in NUMBERS.items() if name in values}
     for row in SAYS:
@@ -79,7 +85,15 @@ def training_of(text: Parsed) -> Document:
     found |= _recomputed(values) | _offloaded(values, found.get("zero") or None)
     if values.get("fp8"):
         found["products"] = "mxfp8" if values.get("fp8_recipe") == "mxfp8" else "fp8"
+    if config:  # which says all sizes
+        found = {name: value for name, value in found.items() if name not in OF_MODEL}
+        if layout := layout_of(values):
+            found["pipe_layout"] = layout
     return found
+
+
+OF_MODEL = frozenset(inputs_of(Model))
+"""Fields of a model."""
 
 
 def served_of(text: Parsed) -> Document:

@@ -22,6 +22,43 @@ from ..model import Model
 from .fields import Fields
 from .stacks import PATTERN
 
+TYPE = "megatron"
+"""The model_type of a configuration by these names."""
+
+LEFT = frozenset(
+    ("model_type", "num_layers", "hybrid_layer_pattern", "vocab_size", "seq_length", "pattern")
+)
+"""Fields that are read beside the layers'."""
+
+
+def read_megatron(raw: Mapping[str, object]) -> Model:
+    """The model of an object with Megatron's own names, beside "hybrid_layer_pattern",
+    "vocab_size", "seq_length" and "tie_word_embeddings".
+
+    >>> sizes = {"num_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 1000}
+    >>> moe = {"num_moe_experts": 8, "moe_layer_freq": 2, "ffn_hidden_size": 256}
+    >>> [layer.ffn for layer in read_megatron({"model_type": TYPE, **sizes, **moe}).stack]
+    ['moe', 'mlp', 'moe', 'mlp']
+
+    Errors: LayoutError for what is not understood, and as of `MegatronConfig`.
+    """
+    config = MegatronConfig(raw, str(raw.get("hybrid_layer_pattern") or ""))
+    fields = config.fields
+    model = config.model(
+        fields.positive("vocab_size"),
+        fields.size("seq_length", 4096) or 4096,
+        tied=fields.flag("tie_word_embeddings", True),
+        learned_positions=fields.text("position_embedding_type") == "learned_absolute",
+    )
+    own = raw.get("num_layers")
+    if own is not None and own != model.layers:
+        facts = {"field": "hybrid_layer_pattern", "count": model.layers, "layers": own}
+        raise refusal("config-list-of-layers", "hybrid_layer_pattern", **facts)
+    unknown = sorted(fields.unread() - LEFT - config.unused)
+    if unknown:
+        raise refusal("config-not-understood", unknown[0], names=", ".join(unknown))
+    return model
+
 
 class MegatronConfig:
     """The layers of a configuration by Megatron's names.
@@ -42,6 +79,17 @@ class MegatronConfig:
         rms = self.fields.text("normalization", "LayerNorm") == "RMSNorm"
         self.vectors = 1 if rms else 2
         self.biased = self.fields.flag("add_bias_linear", True)
+
+    unused = frozenset(
+        (
+            *("ffn_hidden_size", "gated_linear_unit", "num_query_groups", "kv_channels"),
+            *("qk_layernorm", "add_qkv_bias", "num_attention_heads", "add_bias_linear"),
+            *("mamba_state_dim", "mamba_head_dim", "mamba_num_groups", "mamba_num_heads"),
+            *("moe_router_topk", "moe_ffn_hidden_size", "moe_shared_expert_intermediate_size"),
+            *("num_moe_experts", "moe_layer_freq"),
+        )
+    )
+    """Sizes of kinds of layers that a pattern may not have."""
 
     @property
     def spread(self) -> str:

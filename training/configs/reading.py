@@ -21,6 +21,7 @@ from ..kinds.weights import vector
 from ..model import Model, Tower
 from .architecture import ARCHITECTURES, Architecture, defaults_of, neutral_fields
 from .fields import Fields
+from .megatron import TYPE, read_megatron
 from .mixers import hidden_of, says
 from .parts import ends_of, layers_of
 from .special import SPECIAL
@@ -69,6 +70,8 @@ def read_config(config: str | Mapping[str, object]) -> ReadConfig:
     kind = raw.get("model_type")
     if not isinstance(kind, str):
         raise refusal("config-without-type", "model_type")
+    if kind == TYPE:
+        return ReadConfig(read_megatron(raw), kind)
     if kind not in ARCHITECTURES:
         raise _unknown(kind, raw)
     row = ARCHITECTURES[kind]

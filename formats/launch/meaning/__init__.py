@@ -35,6 +35,7 @@ from .unsaid import (
     etp_of,
     may_be_any,
     note_experts,
+    note_pattern,
     note_sharding,
     note_uneven,
     replicated_only,
@@ -93,6 +94,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     if framework and framework.job.startswith("megatron"):
         note_uneven(known, remarks)
         note_experts(settled, known, remarks)
+    note_pattern(known, remarks)
     if framework:
         assume_vocabulary(known, assumed, framework, remarks)
     return Parsed(

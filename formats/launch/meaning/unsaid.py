@@ -13,7 +13,7 @@ from training.models import MODELS
 
 from ...values import Document, Facts
 from .. import flags
-from ..counts import dense_first
+from ..counts import experts_in
 from ..flags import AXES
 from ..items import Guess
 from ..sayings import Reading
@@ -203,8 +203,18 @@ def note_experts(settled: Settled, known: Facts, remarks: Remarks) -> None:
     every layer had experts."""
     if "moe_freq" in settled and known.get("experts"):
         setting, layers = settled["moe_freq"], known.get("layers")
-        if dense_first(str(setting.value), layers if isinstance(layers, int) else 0) is None:
+        found = experts_in(str(setting.value), layers if isinstance(layers, int) else 0)
+        if found is None or not {"hidden", "heads"} <= known.keys():
             remarks.problems.append(replace(setting.item, code="unread", sets="named"))
+
+
+def note_pattern(known: Facts, remarks: Remarks) -> None:
+    """Says how many layers of each kind a hybrid pattern has."""
+    letters = str(known.get("pattern", "")).split("/")[0]
+    if letters and {"hidden", "heads"} <= known.keys():
+        names = {"mamba": "M", "attention": "*+D", "delta": "G", "mlp": "-", "experts": "E"}
+        counts = {name: sum(map(letters.count, own)) for name, own in names.items()}
+        remarks.missing.append(Note("layers-of-pattern", counts))
 
 
 def replicated_only(known: Facts, framework: Guess | None) -> Document:
