@@ -37,7 +37,7 @@ from training.models import OLDER, shape_of_preset, training_of_preset
 from training.pipeline import SCHEDULES
 from training.pipeline.schedules import DEFAULT_VIRTUAL
 from training.pipeline.spec import MAX_MICRO_BATCHES
-from training.recipe import Training
+from training.recipe import Training, variant_of
 from training.recompute import WORDS, and_own, usual
 from training.search import SearchJob, software_for
 from training.sharding.words import ENGINES, UNSAID
@@ -177,6 +177,12 @@ def virtual_stages(state: State) -> int:
     rule = SCHEDULES[require_choice("schedule", name, SCHEDULES, ("interleaved", "1f1b"))]
     typed = count_of(state, "vpp", rule.v or DEFAULT_VIRTUAL)
     return rule.v if rule.v and typed == 1 else typed
+
+
+def variant_of_job(layout: Layout, state: State) -> str:
+    """The variant of its schedule that a job runs: in pairs, or as torch's pipelines have it."""
+    engine = layout.made_by.engine if is_empty(state.engine) else state.engine
+    return variant_of(engine, ep_overlap=bool(state.value("ep_overlap")))
 
 
 def group_size(state: State, schedule: str) -> int | None:

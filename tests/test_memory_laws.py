@@ -37,7 +37,7 @@ def test_micro_batches_in_flight_are_the_simulators_peaks(name, p):
 
 def test_zb_v_holds_no_more_than_1f1b_and_dualpipe_half_of_both_its_stages():
     for m in (2, 4, 8, 16):
-        assert max(peaks("zb-v", 4, m)) <= micro_batches_in_flight(ScheduleSpec("zb-v", 4, m))[0]
+        assert max(peaks("zb-v", 4, m)) <= max(micro_batches_in_flight(ScheduleSpec("zb-v", 4, m)))
     both_stages = [peak / 2 for peak in peaks("dualpipe", 4, 8)]
     assert micro_batches_in_flight(ScheduleSpec("dualpipe", 4, 8)) == both_stages
 

@@ -13,10 +13,10 @@ from groups.inputs import Input, require_inputs
 
 from .errors import refusal, require_choice
 from .model import MAX_SIZE, Model
-from .pipeline.schedules import SCHEDULES, Schedule
+from .pipeline.schedules import PAIRS, SCHEDULES, TORCH, Schedule
 from .pipeline.spec import ScheduleSpec
 from .recompute import WORDS, modules_of, recomputation
-from .sharding.words import ENGINES, RESHARDS, SYNCS
+from .sharding.words import ENGINES, OF_TORCH, RESHARDS, SYNCS
 from .split import Split
 
 PRODUCTS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
@@ -215,6 +215,11 @@ class Training:
         return SCHEDULES[self.schedule]
 
     @property
+    def variant(self) -> str:
+        """Of the schedule: in pairs, or as torch's pipelines run it."""
+        return variant_of(self.engine, ep_overlap=self.ep_overlap)
+
+    @property
     def recomputed(self) -> frozenset[str]:
         """The modules that are recomputed; empty if whole layers are."""
         return modules_of(self.recompute)
@@ -281,7 +286,8 @@ class Training:
         number."""
         v = split.vpp if self.rule.v is None or split.vpp > 1 else None
         group = self.group_size if self.rule.grouped else None
-        return ScheduleSpec(self.schedule, split.pp, self.micro_batches, v, group)
+        sizes = (split.pp, self.micro_batches, v, group)
+        return ScheduleSpec(self.schedule, *sizes, variant=self.variant)
 
     def tokens(self, model: Model, split: Split) -> float:
         """Tokens of a micro-batch on one context parallel rank."""
@@ -291,6 +297,11 @@ class Training:
         """The number of ranks that share the states of dense parameters, and the number for
         experts."""
         return split.dp * split.cp // self.instances, max(1, split.edp // self.instances)
+
+
+def variant_of(engine: str, *, ep_overlap: bool) -> str:
+    """The variant of its schedule (pipeline.schedules.VARIANTS) that a job runs."""
+    return PAIRS if ep_overlap else TORCH if engine in OF_TORCH else ""
 
 
 def require_offload(offload: str, zero: int) -> None:

@@ -51,6 +51,8 @@ from .activations import (
 )
 from .adapted import adapter_activations, whole_on_the_way
 from .host import Crossing, Number, crossing, moved
+from .moments import fullest
+from .pieces import is_played, pieces_of
 
 PARTS = (
     *("weights", "copies", "gradients", "optimizer", "gathered"),
@@ -153,10 +155,7 @@ def memory_per_stage(
     split = split.placed(training.rule.placement)
     _require(model, split, training)
     stages = stage_parameters(model, split)
-    in_flight = [
-        min(count + waiting_chunk(training, split.vpp), training.micro_batches)
-        for count in micro_batches_in_flight(training.pipeline(split))
-    ]
+    in_flight = micro_batches_in_flight(training.pipeline(split))
     layer = [layer_bytes(model, split, training, kind) for kind in model.kinds]
     # Most stages between the ends are alike.
     alike: dict[tuple[object, ...], tuple[float, dict[str, float], tuple[float, ...]]] = {}
@@ -165,11 +164,16 @@ def memory_per_stage(
         holds = stage.holds
         if holds not in alike:
             trained = trained_of(model, split, training, stage)
-            beside = _beside_kept(model, split, training, stage, layer, trained)
+            beside = beside_kept(model, split, training, stage, layer, trained)
             alike[holds] = (*beside, trained)
-        of_layers, beside_kept, trained = alike[holds]
+        of_layers, parts, trained = alike[holds]
         kept = (in_flight[stage.stage], of_layers)
-        parts, host = _parts(training, beside_kept, kept[0] * kept[1], room)
+        if is_played(training):
+            pieces = pieces_of(model, split, training, stage, layer, parts)
+            parts = fullest(pieces, training.pipeline(split), stage.stage)
+        else:
+            parts = {**parts, "activations": kept[0] * kept[1]}
+        parts, host = _parts(training, parts, room)
         memory.append(StageMemory(stage.stage, stage, *kept, parts, host, trained))
     return tuple(memory)
 
@@ -190,17 +194,7 @@ def largest(stages: tuple[StageMemory, ...]) -> StageMemory:
     return max(stages, key=lambda stage: stage.total)
 
 
-def waiting_chunk(training: Training, chunks: Number) -> Number:
-    """Additional micro-batches held: if the all-to-all overlaps another micro-batch, one chunk more
-    than in the schedule has run forward.
-
-    Source: NVIDIA/Megatron-LM d98e8a6 core/pipeline_parallel/schedules.py,
-    get_pp_rank_microbatches.
-    """
-    return training.ep_overlap / chunks
-
-
-def _beside_kept(
+def beside_kept(
     model: Model,
     split: Split,
     training: Training,
@@ -245,11 +239,10 @@ def _beside_kept(
 
 
 def _parts(
-    training: Training, beside: dict[str, float], kept: float, room: float
+    training: Training, beside: dict[str, float], room: float
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The parts of a rank's memory, with activations, on its GPU and in host memory."""
-    parts = {**beside, "activations": kept}
-    host = {}
+    """The parts of a rank's memory on its GPU and in host memory."""
+    parts, host = dict(beside), {}
     if training.offload != "none":
         room -= sum(parts.values()) - parts["weights"] - parts["optimizer"]
         host = moved((training.offload, training.zero), parts, room)

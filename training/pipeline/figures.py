@@ -168,7 +168,8 @@ def peaks(spec: ScheduleSpec) -> tuple[float, ...]:
     """The most micro-batches that each rank holds until W, in units of a rank's whole part of the
     model."""
     form = spec.rule.closed
-    return form.peaks(spec.shape) if form else counted(spec)[0]
+    is_known = form is not None and form.has_peaks(spec.shape)
+    return form.peaks(spec.shape) if form and is_known else counted(spec)[0]
 
 
 def micro_batches_in_flight(spec: ScheduleSpec) -> list[float]:

@@ -39,15 +39,35 @@ def interleaved(shape: Shape, rank: int) -> np.ndarray:
     return _alternating(shape.op(F, *forward), shape.op(B, *backward), warmup)
 
 
+def paired(shape: Shape, rank: int) -> np.ndarray:
+    """Interleaved or 1F1B where a micro-batch's exchange of tokens hides behind another one's
+    computation: one more forward first, then each forward runs with a backward, as a pair.
+
+    Source: NVIDIA/Megatron-LM d98e8a6 core/pipeline_parallel/schedules.py, get_pp_rank_microbatches
+    with overlap_moe_expert_parallel_comm, and combined_1f1b.py.
+    """
+    warmup = min(interleaved_warmup(shape, rank) + 1, shape.m * shape.v)
+    (stages, micro_batches), backward = _looped(shape, rank)
+    forward, backward = shape.op(F, stages, micro_batches), shape.op(B, *backward)
+    turns = len(forward) - warmup
+    pairs = shape.pair(forward[warmup:], backward[:turns])
+    return np.concatenate((forward[:warmup], pairs, backward[turns:]))
+
+
 def interleaved_of_torch(shape: Shape, rank: int) -> np.ndarray:
     """Interleaved as torch warms it up: 2(p - r - 1) + (v - 1)n forwards also with one chunk.
 
     Source: torch 2.13.0 torch/distributed/pipelining/schedules.py, _get_warmup_ops.
     """
-    warmup = 2 * (shape.p - rank - 1) + (shape.v - 1) * shape.n
     forward, backward = _looped(shape, rank)
     ops = (shape.op(F, *forward), shape.op(B, *backward))
-    return _alternating(*ops, min(warmup, shape.m * shape.v))
+    return _alternating(*ops, torch_warmup(shape, rank))
+
+
+def torch_warmup(shape: Shape, rank: int) -> int:
+    """Forwards of chunks before torch's first backward."""
+    warmup = 2 * (shape.p - rank - 1) + (shape.v - 1) * shape.n
+    return min(warmup, shape.m * shape.v)
 
 
 def breadth_first(shape: Shape, rank: int) -> np.ndarray:

@@ -8,7 +8,7 @@ B = I + W, and FB is an overlapped pair.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -45,6 +45,7 @@ class Form:
     empty: none. sense: what idle measures: "step", the idle time of every rank over the step;
     "span", the most between a rank's first and last op; or "most", the most of any rank over the
     step. keeps_outputs: whether the last stage keeps its outputs until all forwards are done.
+    is_filled: whether the peak is one with 2p - 1 micro-batches or more only.
     """
 
     formula: str
@@ -54,6 +55,11 @@ class Form:
     when: str = ""
     sense: str = "step"
     keeps_outputs: bool = False
+    is_filled: bool = False
+
+    def has_peaks(self, shape: Shape) -> bool:
+        """Whether its peaks are those of these sizes."""
+        return not self.is_filled or shape.m >= 2 * shape.p - 1
 
     def peaks(self, shape: Shape) -> tuple[float, ...]:
         return tuple([self.peak(shape, rank) for rank in shape.ranks])
@@ -91,6 +97,22 @@ FORMS: dict[str, Form] = {
         "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
         lambda s, r: min(orders.interleaved_warmup(s, r) + 1, s.m * s.v) / s.v,
     ),
+    "1f1b in pairs": Form(
+        "(p - 1)(F + B)", one_pass, "min(m, p - r + 1)", lambda s, r: min(s.m, s.p - r + 1)
+    ),
+    "interleaved in pairs": Form(
+        "(p - 1)(F + B)/v",
+        one_pass,
+        "min(2(p - r - 1) + (v - 1)N + 2, mv)/v",
+        lambda s, r: min(orders.interleaved_warmup(s, r) + 2, s.m * s.v) / s.v,
+    ),
+    "interleaved-torch": Form(
+        "(p - 1)(F + B)/v",
+        one_pass,
+        "min(2(p - r - 1) + (v - 1)N + 1, mv)/v",
+        lambda s, r: min(orders.torch_warmup(s, r) + 1, s.m * s.v) / s.v,
+        "m ≥ p",
+    ),
     "bfs": Form("(p - 1)(F + B)/v", one_pass, "m", lambda s, r: s.m, "m ≥ p", keeps_outputs=True),
     "zb-h1": Form(
         "(p - 1)(F + I - W)",
@@ -108,7 +130,9 @@ FORMS: dict[str, Form] = {
         "span",
     ),
     "zb-2p": Form("0", nothing, "min(m, 2p)", lambda s, r: min(s.m, 2 * s.p), FILLED, "span"),
-    "zb-v": Form("0", nothing, "min(m, p)", lambda s, r: min(s.m, s.p), FILLED, "span"),
+    "zb-v": Form(
+        "0", nothing, "min(m, p)", lambda s, r: min(s.m, s.p), FILLED, "span", is_filled=True
+    ),
     "dualpipe": Form(
         "(p/2 - 1)(FB + B - 3W)",
         lambda p, v, t: meeting(p / 2 - 1, t),
@@ -150,6 +174,7 @@ class Schedule:
     rounds: bool = False  # micro-batches go in as many equal rounds of p or more as there can be
     least_m: int = 0  # micro-batches that each rank needs, in units of p
     limit: int = 0  # micro-batches that a rank may hold, in units of p, if the order is found
+    form: str = ""  # of FORMS, by default of its name
 
     @property
     def even(self) -> bool:
@@ -159,7 +184,7 @@ class Schedule:
     @property
     def closed(self) -> Form | None:
         """Idle time and peak in closed form; None if they must be counted."""
-        return FORMS.get(self.name)
+        return FORMS.get(self.form or self.name)
 
 
 _ZB_H1, _ZB_H2 = (partial(orders.zb_h, delay=delay) for delay in (1, 2))
@@ -168,6 +193,13 @@ _ROWS = (
     Schedule("1f1b", "1F1B", orders.one_f_one_b),
     Schedule(
         "interleaved", "Interleaved 1F1B", orders.interleaved, v=None, grouped=True, least_m=1
+    ),
+    Schedule(
+        "interleaved-torch",
+        "Interleaved 1F1B (torch)",
+        orders.interleaved_of_torch,
+        v=None,
+        rounds=True,
     ),
     Schedule("bfs", "Breadth-first", orders.breadth_first, v=None),
     Schedule("zb-h1", "ZB-H1", _ZB_H1, splits=True),
@@ -192,6 +224,25 @@ _ROWS = (
 SCHEDULES: dict[str, Schedule] = {rule.name: rule for rule in _ROWS}
 """Every schedule; a new one is a function in `orders` and a row here, and one of FORMS if its
 figures are published."""
+
+PAIRS, TORCH = "pairs", "torch"
+"""Variants of schedules: forwards and backwards in pairs, where experts' exchange hides behind
+another micro-batch; and as torch's pipelines have them."""
+
+VARIANTS: dict[tuple[str, str], Schedule] = {
+    **{
+        (name, PAIRS): replace(
+            SCHEDULES[name],
+            title=f"{SCHEDULES[name].title}, in pairs",
+            order=orders.paired,
+            pairs=True,
+            form=f"{name} in pairs",
+        )
+        for name in ("1f1b", "interleaved")
+    },
+    ("interleaved", TORCH): SCHEDULES["interleaved-torch"],
+}
+"""By schedule and variant; a schedule without one is the same in it."""
 
 DEFAULT_VIRTUAL = 2
 """The default number of chunks per rank, for schedules that need several."""

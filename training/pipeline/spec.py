@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from groups.alternatives import MOST, in_ranges, nearest, with_changes
@@ -17,7 +17,7 @@ from groups.stages.layers import MAX_LAYERS
 from ..errors import refusal, require_choice
 from .automatic import TRIES, automatic
 from .plan import MOST_OPS, PipelinePlan, Shape, too_many_ops
-from .schedules import DEFAULT_VIRTUAL, SCHEDULES, Schedule
+from .schedules import DEFAULT_VIRTUAL, SCHEDULES, VARIANTS, Schedule
 from .simulate import Durations
 
 MAX_MICRO_BATCHES = 1_000_000
@@ -38,7 +38,8 @@ Refused = tuple[str, str, Mapping[str, object]]
 class ScheduleSpec:
     """A schedule with its requested sizes; v or group_size None: the schedule's default.
 
-    w_share: the part of an activation that is held from I to W, where an order is found.
+    w_share: the part of an activation that is held from I to W, where an order is found. variant:
+    of `schedules.VARIANTS`, "" for none.
     """
 
     name: str
@@ -47,10 +48,11 @@ class ScheduleSpec:
     v: int | None = None
     group_size: int | None = None
     w_share: float = 1.0
+    variant: str = ""
 
     @property
     def rule(self) -> Schedule:
-        return SCHEDULES[self.name]
+        return VARIANTS.get((self.name, self.variant)) or SCHEDULES[self.name]
 
     @property
     def chunks(self) -> int:
@@ -230,14 +232,21 @@ def plan_of(
 
 
 def checked(
-    name: str, p: int, m: int, v: int | None = None, group_size: int | None = None
+    name: str,
+    p: int,
+    m: int,
+    v: int | None = None,
+    group_size: int | None = None,
+    *,
+    variant: str = "",
 ) -> ScheduleSpec:
     """The schedule with its sizes, if they are valid.
 
     Errors: LayoutError whose every alternative works.
     """
     require_choice("schedule", name, tuple(SCHEDULES))
-    spec = ScheduleSpec(name, **_in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size}))
+    sizes = _in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size})
+    spec = replace(ScheduleSpec(name, **sizes), variant=variant)
     spec.require()
     return spec
 

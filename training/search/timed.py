@@ -43,7 +43,7 @@ from ..estimate.work import (
 )
 from ..kinds import LayerKind
 from ..memory.host import leaves
-from ..memory.per_stage import layer_bytes, model_states, waiting_chunk
+from ..memory.per_stage import layer_bytes, model_states
 from ..pipeline.figures import peaks
 from ..pipeline.schedules import SCHEDULES
 from ..pipeline.spec import ScheduleSpec
@@ -328,17 +328,18 @@ def _stages(job: SearchJob, pp: int) -> Stages:
         dealing = Dealing(pp, dealt.vpp, placement, dealt.account, dealt.spread)
         layers.append(layers_of(job.model, dealing))
         group = job.training.group_size if SCHEDULES[dealt.schedule].grouped else None
-        held.append(peaks(ScheduleSpec(dealt.schedule, pp, MANY * pp, dealt.vpp, group)))
-        least.append(SCHEDULES[dealt.schedule].least_m * pp if group is None else group)
+        sizes = (pp, MANY * pp, dealt.vpp, group)
+        spec = ScheduleSpec(dealt.schedule, *sizes, variant=job.training.variant)
+        held.append(peaks(spec))
+        least.append(spec.rule.least_m * pp if group is None else group)
         if group is not None and group < pp:  # Megatron's groups are no smaller
             least[-1] = math.inf
     chunks = _of_dealings([float(dealt.vpp) for dealt in ways])
-    waiting = waiting_chunk(job.training, _number(chunks))
     return Stages(
         dealings=ways,
         layers=np.array(layers).transpose(2, 1, 0)[..., None, None],
         chunks=chunks,
-        held=np.array(held).T[..., None, None] + waiting,
+        held=np.array(held).T[..., None, None],
         idle=_of_dealings([idle_share(dealt.schedule, pp, dealt.vpp) for dealt in ways]),
         least=_of_dealings(least),
     )

@@ -222,6 +222,7 @@ class FsdpPart:
         self._free_output()
 
     def _enter(self, at: int) -> None:
+        self.record.module = at
         for group in self.groups[at]:
             self._gather(group)
             self._wait(group, in_forward=True)
@@ -260,6 +261,7 @@ class FsdpPart:
         self._finish(weights)
 
     def _begin(self, at: int, weights: bool) -> None:
+        self.record.module = at
         for group in self.groups[at]:
             self._gather(group)
             self._wait(group, in_forward=False)
@@ -294,6 +296,7 @@ class FsdpPart:
             self._post(group)
 
     def _finish(self, weights: bool) -> None:
+        self.record.module = -1
         for at in range(len(self.modules)):
             if at in self.wrapped and weights:
                 self._gradients(at, late=True)

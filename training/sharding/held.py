@@ -4,17 +4,15 @@ P parameters of the rank, d ranks that cut them, r replicas; Adam has two moment
 
     engine     held                                        whole on the way
     ddp        4 + 4 + 8 bytes of P                        4 of P: the buckets beside the gradients
-    fsdp2      4 + 4 + 8 bytes of P/d, padded by rows      what `step` says is alive at the most
+    fsdp2      4 + 4 + 8 bytes of P/d, padded by rows      what `ops` says is alive at the most
     zero 0     2 + 2 + 12 of P
     zero 1     2 + 2 + 12/d of P                           a bucket of gradients
     zero 2     2 + 2/d + 12/d of P                         a bucket of gradients
     zero 3     (2 + 2 + 12)/d of P                         gathered weights up to max_live, a bucket
 
 Under torch's pipelines FSDP's weights (b_p) and sums of gradients (b_r) stay whole from first use
-to the end of the step, with a unit's gradients in b_p: 2 + 4 bytes of P, as Megatron's ZeRO-1 has.
-A stage whose weights are cut again "always" is counted with all of them whole too, as backward
-leaves them (training.sharding.step plays it micro-batch by micro-batch); of a rank with more stages
-three are whole at once.
+to the end of the step, with a unit's gradients in b_p: 2 + 4 bytes of P, as Megatron's ZeRO-1 has;
+of a rank with more stages three are whole at once. What is whole when, `ops` plays.
 
 Sources as of `fsdp`, `ddp` and `zero`; DDP's gradient_as_bucket_view spares the buckets.
 """
@@ -32,8 +30,7 @@ from ..parameters import StageParameters
 from ..recipe import PRECISIONS, Training
 from ..split import Split
 from .record import BYTES
-from .stages import AHEAD
-from .step import Seat, play_modules, rules_of
+from .step import Seat
 from .units import WRAPPINGS, Mesh1D, Module, local_parameters, modules_of, places_of
 from .value import DataParallel
 from .words import CUTS
@@ -196,21 +193,35 @@ def modules_held(
 
 @kept
 def _of_fsdp(model: Model, split: Split, training: Training, held: LayersHeld) -> States:
+    """Without what is whole meanwhile, which `ops` plays."""
     how = sharding_of(training, split)
     modules = modules_held(model, split, training, held)
     units = [unit for module in modules for unit in module.units]
-    stored = sum(unit.stored for unit in units)
-    each = BYTES[how.stored]
-    whole = sum(_whole(how, modules, split, training))
-    found = {
+    stored, each = sum(unit.stored for unit in units), BYTES[how.stored]
+    return {
         "weights": float(each * stored),
         "gradients": float(each * stored),
         "optimizer": 2.0 * each * training.moments * sum(unit.own for unit in units),
-        "gathered": float(whole),
     }
-    if training.micro_batches > 1 and how.sync == "replicas" and how.replicate > 1:
-        found["gathered"] += BYTES[how.reduced] * stored  # partial sums between replicas
-    return found
+
+
+def partial_sums(model: Model, split: Split, training: Training, stage: StageParameters) -> float:
+    """Bytes of sums of gradients that wait to be all-reduced over replicas."""
+    how = sharding_of(training, split)
+    if training.micro_batches == 1 or how.sync != "replicas" or how.replicate == 1:
+        return 0.0
+    modules = modules_held(model, split, training, held_by(stage))
+    stored = sum(unit.stored for module in modules for unit in module.units)
+    return float(BYTES[how.reduced] * stored)
+
+
+def always_gathered(training: Training, stage: StageParameters, gathered: float) -> float:
+    """What of the bytes that are whole on the way is so during forwards too: all but ZeRO's bucket
+    of gradients."""
+    if training.engine != "zero" or not training.zero:
+        return gathered
+    parameters = stage.dense + stage.experts
+    return gathered - PRECISIONS[training.precision].gradient * min(parameters, BUCKET)
 
 
 NEAR = 3
@@ -234,24 +245,3 @@ def unlike(modules: Sequence[Module]) -> tuple[Module, ...]:
         if len(near) < 2 * NEAR + 1 or any(each != sizes[at] for each in near):
             kept.append(module)
     return tuple(kept)
-
-
-def _whole(
-    how: DataParallel, modules: tuple[Module, ...], split: Split, training: Training
-) -> tuple[int, int]:
-    """Bytes of weights and of gradients that are whole at the fullest moment."""
-    units = [unit for module in modules for unit in module.units]
-    if split.pp > 1:
-        weights = BYTES[how.gathered] * sum(unit.whole for unit in units)
-        sums = BYTES[how.reduced] * sum(unit.elements for unit in units)
-        weights = int(weights * min(1.0, AHEAD / split.vpp))
-        return weights, sums + BYTES[how.gathered] * max(unit.elements for unit in units)
-    if how.sync in ("every", "replicas") and not how.keeps_whole(split.pp):
-        modules, turns = unlike(modules), 2  # of layers between equal ones nothing stays
-    else:
-        turns = 3
-    rules = rules_of(how, modules, seat_of(split, training), 0, 0)
-    played = play_modules(modules, rules, how, min(training.micro_batches, turns))
-    parts = played.record.fullest.parts
-    weights = parts.get("unsharded_params", 0) + parts.get("all_gather_buffers", 0)
-    return weights, parts.get("unsharded_grads", 0) + parts.get("reduce_scatter_inputs", 0)

@@ -63,7 +63,8 @@ class Record:
     phase: str = ""
     now: dict[str, int] = field(default_factory=lambda: {"unsharded_grads": 0})
     owned: dict[int, int] = field(default_factory=dict)
-    moments: list[tuple[str, str, dict[str, int]]] | None = None
+    module: int = -1  # that runs; -1: behind all of them
+    moments: list[tuple[int, int]] | None = None  # each change: the module, and bytes then
 
     def send(self, op: str, group: str, unit: str | None, sizes: tuple[int, int], of: str) -> None:
         """Adds a collective; sizes: its input and its output, as elements of the format."""
@@ -88,7 +89,7 @@ class Record:
         if total > self.fullest.bytes:
             self.fullest = FullestMoment(total, self.phase, unit, dict(self.now))
         if self.moments is not None:
-            self.moments.append((self.phase, unit, dict(self.now)))
+            self.moments.append((self.module, total))
 
 
 class Total(NamedTuple):

@@ -123,7 +123,7 @@ def _ops_of(name: str, p: int, m: int, stages: int) -> list[list[Action]]:
     found = []
     for row in plan.places:
         ops = [_action(text) for place in row.tolist() for text in plan.text(place).split("&")]
-        found.append([*_with_gathers(ops, m)])
+        found.append([*with_gathers(ops)])
     return found
 
 
@@ -132,7 +132,7 @@ def _action(text: str) -> Action:
     return Action(kind, int(stage), int(micro_batch))
 
 
-def _with_gathers(ops: Sequence[Action], m: int) -> Iterator[Action]:
+def with_gathers(ops: Sequence[Action]) -> Iterator[Action]:
     """Gathers before the ops that need them, as many stages ahead as may be whole; a reduction
     behind the last op of a stage."""
     whole: list[int] = []

@@ -95,7 +95,7 @@ def play_modules(
     step = PlayedStep({0: part}, record)
     for number in range(micro_batches):
         is_last = number == micro_batches - 1
-        part.flags = _flags(how, is_last)
+        part.flags = syncs(how, is_last)
         part.forward(f"forward:{number}")
         step.after_forward.append((part.whole_bytes, part.kept_bytes))
         part.backward(f"backward:{number}")
@@ -104,7 +104,8 @@ def play_modules(
     return step
 
 
-def _flags(how: DataParallel, is_last: bool) -> Flags:
+def syncs(how: DataParallel, is_last: bool) -> Flags:
+    """What a training loop without a pipeline sets for a micro-batch."""
     waits = how.sync in ("last", "kept") and not is_last
     return Flags(
         sync=not waits,

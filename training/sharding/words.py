@@ -4,6 +4,9 @@ ENGINES = ("megatron", "ddp", "fsdp2", "zero")
 """Programs of data parallelism: Megatron's (and what is like it), torch's DDP, torch's fully_shard,
 DeepSpeed's ZeRO."""
 
+OF_TORCH = ("ddp", "fsdp2")
+"""Of these torch's own, whose pipelines are torch's too."""
+
 CUTS = ("nothing", "optimizer", "gradients", "weights")
 """What is cut over the ranks of a copy, each with those before it: ZeRO's stages 0 to 3."""
 

@@ -27,6 +27,7 @@ from ...trained import (
     dealing_of,
     group_size,
     schedule_name,
+    variant_of_job,
     virtual_stages,
 )
 from ...units import ranges_text
@@ -84,7 +85,9 @@ def schedule_of(name: str, layout: Layout, state: State) -> ScheduleSpec:
     v = count_of(state, "vpp", DEFAULT_VIRTUAL)  # one that is none is told of any schedule
     if rule.v is not None:
         v = virtual_stages(state) if name == schedule_name(state) else rule.v
-    return checked(name, layout.every["pp"].size, m, v, group_size(state, name))
+    variant = variant_of_job(layout, state) if name == schedule_name(state) else ""
+    sizes = (layout.every["pp"].size, m, v, group_size(state, name))
+    return checked(name, *sizes, variant=variant)
 
 
 def work_of(schedule: ScheduleSpec) -> int:
