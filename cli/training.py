@@ -16,7 +16,7 @@ from formats.values import Facts
 from groups.errors import quoted
 from groups.layout import Layout
 
-from .inputs import CommandLine, checked
+from .inputs import CommandLine, checked, number_of
 from .messages import CommandError
 from .report import Report
 from .state import served_context, trained_context
@@ -36,11 +36,14 @@ def _serves(inputs: CommandLine) -> bool:
 
 
 def memory(inputs: CommandLine) -> Table:
-    """The peak memory of a rank of each stage, in training or serving, a row for each stage."""
+    """The peak memory of a rank of each stage, in training or serving, a row for each stage; with
+    "step" that of GPU --rank over a step, a row for each op."""
     from request.answers.memory import memory_facts
 
     if _serves(inputs):
         return _served(inputs)
+    if inputs.words == ["step"]:
+        return _over_step(inputs)
     if inputs.words:
         raise CommandError(f"memory takes {quoted(inputs.words[0])} of a server only")
     layout, facts = _facts(inputs, memory_facts)
@@ -57,6 +60,37 @@ def memory(inputs: CommandLine) -> Table:
     names = [f"{name}_gib" for name in (*parts, "total")]
     columns = ["stage", "layers", "parameters", "micro_batches", *names]
     return Report("memory", columns, rows, layout, before=_head(facts, _fit(facts)), facts=facts)
+
+
+def _over_step(inputs: CommandLine) -> Table:
+    """The memory of one GPU, op by op."""
+    from request.answers.memory import over_step_facts
+    from request.context import Context
+
+    rank = inputs.options.rank or "0"
+
+    def facts_of(asked: Context) -> Facts:
+        own = asked.state.changed({"rank": number_of(rank)})
+        return over_step_facts(Context(asked.layout, own))
+
+    layout, facts = _facts(inputs, facts_of)
+    ops = facts["ops"]
+    parts = list(dict.fromkeys(name for op in ops for name in op["bytes"]))
+    rows = [
+        [
+            op["op"],
+            *(round(op[name], 4) for name in ("start", "end")),
+            *(_gib(op["bytes"].get(name, 0)) for name in parts),
+            *(_gib(op[name]) for name in ("total_bytes", "bytes_behind")),
+        ]
+        for op in ops
+    ]
+    columns = ["op", "start", "end", *(f"{name}_gib" for name in (*parts, "total", "behind"))]
+    most, size = ops[facts["fullest"]]["op"], _gib(facts["fullest_bytes"])
+    line = f"GPU {facts['rank']} of stage {facts['stage']}: fullest in {most}, {size} GiB"
+    if facts["micro_batches"] < facts["of"]:
+        line += f"; played with {facts['micro_batches']} of {facts['of']:,} micro-batches"
+    return Report("memory-step", columns, rows, layout, before=_head(facts, line), facts=facts)
 
 
 def _served(inputs: CommandLine) -> Table:

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from ..draw.areas import draw_areas
 from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_timeline
 from ..draw.cluster import draw_cluster
 from ..draw.exchange import draw_exchange
@@ -40,6 +41,7 @@ from ..draw.tensor import draw_tensor
 from ..draw.times import draw_times
 from ..draw.together import draw_together
 from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
+from ..scenes.areas import AreasChart
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.cluster import ClusterPicture
 from ..scenes.exchange import Exchange
@@ -119,6 +121,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     TimelineChart: draw_timeline,
     HeldChart: draw_held,
     BarsChart: draw_bars,
+    AreasChart: draw_areas,
     Heat: draw_heat,
     ShardGrid: draw_shards,
     ServerPicture: draw_server,

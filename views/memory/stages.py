@@ -67,7 +67,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
         title = JOB["stage"][context.language].format(stage=stage.stage)
         name = button(title, class_="opener", tabindex=-1, data_set=leads)
         segments = (
-            tag("span", style=f"width:{100 * number / widest:.2f}%;{_coloured(part)}")
+            tag("span", style=f"width:{100 * number / widest:.2f}%;{coloured(part)}")
             for part, number in stage.parts.items()
         )
         return tag(
@@ -88,7 +88,7 @@ def bars_html(context: Context, stages: Sequence[StageMemory]) -> Markup:
     style, title = f"--memory-capacity:{at:.2f}%", say("bars_label")
     bars = (line, *map(bar, visible))
     some = fine(say("bars_some", shown=len(visible), stages=len(stages)))
-    parts = (tag("li", say(f"part_{part}"), style=_coloured(part)) for part in parts_of(stages))
+    parts = (tag("li", say(f"part_{part}"), style=coloured(part)) for part in parts_of(stages))
     return together(
         tag("div", *bars, class_="memory-bars", style=style, role="list", aria_label=title),
         tag("ul", *parts, class_="memory-legend"),
@@ -117,7 +117,8 @@ def parts_of(stages: Sequence[StageMemory]) -> list[str]:
     return [part for part in PARTS if any(part in stage.parts for stage in stages)]
 
 
-def _coloured(part: str) -> str:
+def coloured(part: str) -> str:
+    """The colour of a part for the style sheet."""
     return f"--part:var(--g{COLOURS[part]})"
 
 
@@ -130,7 +131,7 @@ def _parts_table(trained: Trained, stage: StageMemory, language: str) -> Markup:
     rows = (
         tag(
             "tr",
-            tag("th", say(f"part_{part}"), scope="row", style=_coloured(part)),
+            tag("th", say(f"part_{part}"), scope="row", style=coloured(part)),
             *(cell(gib(number)), cell(formulas[part])),
         )
         for part, number in stage.parts.items()

@@ -13,7 +13,7 @@ from descriptions import JOB, MEMORY, PAGE, SAVED, counted
 from groups import LayoutError
 from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
-from request.answers.memory import memory_per_rank, server_memory
+from request.answers.memory import memory_over_step, memory_per_rank, server_memory
 from request.answers.model import model_facts
 from request.context import Context, of_server
 from request.fixes import fixes_of, fixes_to_fit
@@ -39,6 +39,7 @@ from ..base.view import Pictures, View
 from ..parts.host import host_html
 from ..parts.model import facts_html, strip_chart, strip_html
 from ..parts.step import step_of
+from .over_step import file_chart, over_step_html
 from .server import server_html, server_pictures, server_slide, server_summary
 from .stages import (
     COLOURS,
@@ -76,6 +77,7 @@ def _stages(context: Context, stages: Sequence[StageMemory]) -> Markup:
             tag(
                 "div",
                 bars_html(context, stages),
+                or_refused(context, over_step_html),
                 fine(explained(say("body"), language)),
                 _header(trained.chosen, language),
                 strip_html(trained.model, _dealing(trained), language),
@@ -300,9 +302,16 @@ def memory_slide(context: Context) -> Pictures:
     kinds: Pictures = [(MEMORY["strip_title"][language], strip)] if strip else []
     return [
         (title, _bars(trained, stages, language)),
+        *_over_step(context),
         *kinds,
         (grid_label(stages, language), heat_of(context, stages)),
     ]
+
+
+def _over_step(context: Context) -> Pictures:
+    """The chosen GPU over a step; nothing where the step is too long to be drawn."""
+    chart = tried([], lambda: file_chart(context))
+    return [chart] if chart else []
 
 
 @of_server(server_summary)
@@ -335,6 +344,6 @@ VIEW = View(
     memory_summary,
     slide=memory_slide,
     place=1,
-    endpoints=(memory_per_rank, server_memory, model_facts),
+    endpoints=(memory_per_rank, memory_over_step, server_memory, model_facts),
     commands=("memory",),
 )
