@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from groups.alternatives import MOST, in_ranges, nearest, with_changes
@@ -246,9 +246,14 @@ def checked(
     """
     require_choice("schedule", name, tuple(SCHEDULES))
     sizes = _in_range(name, {"p": p, "m": m, "v": v, "group_size": group_size})
-    spec = replace(ScheduleSpec(name, **sizes), variant=variant)
+    spec = _spec(name, sizes, variant)
     spec.require()
     return spec
+
+
+def _spec(name: str, sizes: Mapping[str, int], variant: str = "") -> ScheduleSpec:
+    v, group = sizes.get("v"), sizes.get("group_size")
+    return ScheduleSpec(name, sizes["p"], sizes["m"], v, group, variant=variant)
 
 
 def least_group(p: int, m: int) -> int | None:
@@ -270,7 +275,7 @@ def _in_range(name: str, requested: Mapping[str, int | None]) -> dict[str, int]:
     if not refusals:
         return sizes
     is_mended = len(refusals) == 1 and sizes.keys() == present.keys()
-    works = is_mended and ScheduleSpec(name, **sizes).works
+    works = is_mended and _spec(name, sizes).works
     raise refusals[0].replace(alternatives=refusals[0].alternatives if works else ())
 
 

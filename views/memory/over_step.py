@@ -148,10 +148,8 @@ def _picture(chart: AreasChart, op: OpMemory, title: str, language: str) -> Mark
         tag("span", f"{size / GIB:g}", style=f"top:{chart.y(size):.1f}px") for size in chart.ticks()
     )
     sizes = tag("div", *ticks, tag("b", "GiB"), class_="over-step-ticks")
-    start, end = (100 * at / chart.end for at in (op.start, op.end))
-    cursor = tag(
-        "span", class_="over-step-cursor", style=f"left:{start:.2f}%;width:{end - start:.2f}%"
-    )
+    left, wide = (100 * time / chart.end for time in (op.start, op.end - op.start))
+    cursor = tag("span", class_="over-step-cursor", style=f"left:{left:.2f}%;width:{wide:.2f}%")
     label = f"{title}{PAGE['colon'][language]}{chart.most_name}"
     plot = tag(
         "div", svg, limit, most, cursor, class_="over-step-plot", role="img", aria_label=label
