@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
+
+from groups.kept import kept
 
 from ..errors import refusal
 from ..model import Model
@@ -27,7 +28,7 @@ from ..pipeline.spec import ScheduleSpec
 from ..recipe import Training
 from ..split import Split
 from .moments import MOST_ALONE, STATES, OpMemory, Player, Point, RankOp, ops_of_rank, plan_of_rank
-from .per_stage import beside_kept, layer_bytes, memory_per_stage
+from .per_stage import beside_kept, layer_bytes, memory_per_stage, trained_of
 from .pieces import pieces_of
 
 MOST_DRAWN = 16_384
@@ -63,7 +64,7 @@ class MemoryOverStep:
         return self.ops[-1].end
 
 
-@lru_cache(maxsize=16)
+@kept
 def over_step(
     model: Model,
     split: Split,
@@ -84,7 +85,8 @@ def over_step(
     stages = memory_per_stage(model, split, training, room)
     layer = [layer_bytes(model, split, training, kind) for kind in model.kinds]
     held = stage_parameters(model, split)[stage]
-    _, parts = beside_kept(model, split, training, held, layer)
+    trained = trained_of(model, split, training, held)
+    _, parts = beside_kept(model, split, training, held, layer, trained)
     pieces = pieces_of(model, split, training, held, layer, parts)
     states = {name: stages[stage].parts[name] for name in STATES if name in stages[stage].parts}
     pieces = replace(pieces, states=states)  # without what is in host memory

@@ -22,7 +22,7 @@ from .moments import STATES, Pieces
 def is_played(training: Training) -> bool:
     """Whether the fullest moment is found by playing the ops of a rank: what FSDP has whole
     grows in backward, as activations go."""
-    return training.engine == "fsdp2" and training.zero > 0
+    return training.engine == "fsdp2" and training.zero > 0 and not training.is_adapted
 
 
 def pieces_of(

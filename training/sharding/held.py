@@ -218,7 +218,7 @@ def partial_sums(model: Model, split: Split, training: Training, stage: StagePar
 def always_gathered(training: Training, stage: StageParameters, gathered: float) -> float:
     """What of the bytes that are whole on the way is so during forwards too: all but ZeRO's bucket
     of gradients."""
-    if training.engine != "zero" or not training.zero:
+    if training.engine != "zero" or not training.zero or training.is_adapted:
         return gathered
     parameters = stage.dense + stage.experts
     return gathered - PRECISIONS[training.precision].gradient * min(parameters, BUCKET)

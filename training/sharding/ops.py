@@ -15,10 +15,11 @@ and of a rank with several the runtime gathers each one ahead (`stages`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import NamedTuple
+
+from groups.kept import kept
 
 from ..model import Model
 from ..recipe import Training
@@ -43,12 +44,12 @@ class ModuleAlive(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StageOps:
     """The ops of one stage of a rank. stands_for: for each module that is played the number of
     layers, of itself and of equal ones behind it; is_first: of the model, whose input has no
     gradient, so that the second half of a backward is all of it; is_ahead: whether the runtime
-    gathers stages before it runs them.
+    gathers stages before it runs them; runs, rests: what was played before.
     """
 
     how: DataParallel
@@ -58,19 +59,29 @@ class StageOps:
     pp: int
     is_first: bool
     is_ahead: bool
+    runs: dict[tuple[str, str, bool], tuple[ModuleAlive, ...]] = field(default_factory=dict)
+    rests: dict[str, int] = field(default_factory=dict)
 
     def alive(self, kind: str, before: str, *, is_last: bool) -> tuple[ModuleAlive, ...]:
         """Module by module, while an op of this kind (F, B, I or W) runs behind such ops; behind
         the last module of a backward what is left is reduced. is_last: of the step."""
-        return _alive(self, kind, before, is_last)
+        key = (kind, before, is_last)
+        if key not in self.runs:
+            self.runs[key] = _alive(self, *key)
+        return self.runs[key]
 
     def left(self, before: str) -> int:
         """Bytes behind such ops."""
-        return _left(self, before)
+        if before not in self.rests:
+            self.rests[before] = sum(self.played(before).record.now.values())
+        return self.rests[before]
 
     def reduced(self, before: str) -> int:
         """The most bytes while a pipeline's runtime reduces all sums behind the last op."""
-        return _reduced(self, before)
+        part = self.played(before)
+        part.record.moments = []
+        part.reduce("")
+        return max((size for _, size in part.record.moments), default=0)
 
     def played(self, kinds: str) -> FsdpPart:
         """The stage behind ops of such kinds."""
@@ -117,7 +128,6 @@ def behind(before: str, kind: str) -> str:
     return base + {"F": forwards, "I": forwards + "I"}.get(kind, "")
 
 
-@lru_cache(maxsize=512)
 def _alive(ops: StageOps, kind: str, before: str, is_last: bool) -> tuple[ModuleAlive, ...]:
     first = (
         "F" if kind in "BI" and before.rstrip(CUT + GATHERED).endswith(("B", "W")) else ""
@@ -131,19 +141,6 @@ def _alive(ops: StageOps, kind: str, before: str, is_last: bool) -> tuple[Module
         for module, moments in groupby(record.moments, key=lambda moment: moment[0])
     ]
     return tuple(_placed(ops, most))
-
-
-@lru_cache(maxsize=128)
-def _left(ops: StageOps, before: str) -> int:
-    return sum(ops.played(before).record.now.values())
-
-
-@lru_cache(maxsize=128)
-def _reduced(ops: StageOps, before: str) -> int:
-    part = ops.played(before)
-    part.record.moments = []
-    part.reduce("")
-    return max((size for _, size in part.record.moments), default=0)
 
 
 def _placed(ops: StageOps, most: Sequence[tuple[int, int]]) -> list[ModuleAlive]:
@@ -165,7 +162,7 @@ def _placed(ops: StageOps, most: Sequence[tuple[int, int]]) -> list[ModuleAlive]
     return found
 
 
-@lru_cache(maxsize=128)
+@kept
 def ops_of(
     model: Model, split: Split, training: Training, held: LayersHeld, *, is_ahead: bool = False
 ) -> StageOps:
@@ -180,11 +177,13 @@ def ops_of(
     how = sharding_of(training, split)
     modules = modules_held(model, split, training, held)
     if split.pp == 1 and how.sync in ("every", "replicas") and not how.keeps_whole(1):
-        kept = unlike(modules)  # of layers between equal ones nothing stays
+        played = unlike(modules)  # of layers between equal ones nothing stays
     else:
-        kept = modules
-    rules = rules_of(how, kept, seat_of(split, training), 0, 0)
-    return StageOps(how, kept, rules, _stands_for(modules, kept), split.pp, held.is_first, is_ahead)
+        played = modules
+    rules = rules_of(how, played, seat_of(split, training), 0, 0)
+    return StageOps(
+        how, played, rules, _stands_for(modules, played), split.pp, held.is_first, is_ahead
+    )
 
 
 def _stands_for(modules: Sequence[Module], kept: Sequence[Module]) -> tuple[int, ...]:
