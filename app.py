@@ -43,7 +43,7 @@ with without_collecting():
     from views.preview import head_html, preview
     from views.server.connections import watch
     from views.server.guard import Guard
-    from views.server.lanes import Lanes, answering, heading, serving
+    from views.server.lanes import Lanes, answering, heading, serving, telling
     from views.server.packing import Packing
     from views.server.unread import bound
     from views.server.worker import give_back_large_pieces
@@ -69,7 +69,8 @@ def create_app() -> gr.Blocks:
         quick = (page.draw, page.save, film, lens, moves_reel)
         light = [answering(handler, lanes) for handler in quick]
         heavy = (answering(evidence, lanes, heavy=True), answering(preview, lanes, heavy=True))
-        widgets.page(page.first_html(), page.script_data(), *light, *heavy)
+        asked = (*light, *heavy, telling(lanes))
+        widgets.page(page.first_html(), page.script_data(), *asked)
         for name, endpoint in ENDPOINTS.items():
             gr.api(serving(endpoint, lanes), api_name=name)
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.

@@ -165,7 +165,8 @@ def serving(
     read: Callable[..., object] | None = None, *shared: Parameters
 ) -> Callable[[Callable[..., str]], Callable[..., str]]:
     """A decorator that replaces the function's first argument by the shared parameters, from which
-    ``read`` makes it; without ``read`` the function has only its own parameters.
+    ``read`` makes it; without ``read`` the function has only its own parameters. Those that it
+    takes by name only were added later, and follow all others.
 
     >>> @serving(layout_of, LAYOUT)
     ... def gpus(layout: Layout, unit: str = "GPUs") -> str:
@@ -182,7 +183,10 @@ def serving(
             inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=row.start)
             for name, row in rows.items()
         ]
-        signature = inspect.Signature([*parameters, *more], return_annotation=str)
+        later = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+        own = [one for one in parameters if one not in later]
+        last = [one.replace(kind=one.POSITIONAL_OR_KEYWORD) for one in later]
+        signature = inspect.Signature([*own, *more, *last], return_annotation=str)
 
         @wraps(ask)
         def answer(*values: object, **named: object) -> str:
@@ -196,8 +200,9 @@ def serving(
         # Gradio needs the type itself: it does not evaluate the name of a class.
         hints = inspect.get_annotations(ask, eval_str=True)
         answer.__annotations__ = {
-            **{parameter.name: hints[parameter.name] for parameter in parameters},
+            **{parameter.name: hints[parameter.name] for parameter in own},
             **{name: row.kind for name, row in rows.items()},
+            **{parameter.name: hints[parameter.name] for parameter in later},
             "return": str,
         }
         answer.__doc__ = _described(inspect.cleandoc(ask.__doc__ or ""), shared)

@@ -138,7 +138,7 @@ def test_only_the_documented_endpoints_are_public(server, named):
 SCHEMA = {int: "integer", str: "string", float: "number", bool: "boolean"}
 OWN_PARAMETERS = {
     "process_groups": {"names": str, "hosts": str, "racks": str},
-    "rank_table": {"hosts": str, "racks": str},
+    "rank_table": {"hosts": str, "racks": str, "first": int},
     "rank_card": {"rank": int, "hosts": str, "racks": str},
     "node_audit": {"hosts": str, "racks": str},
     "shared_by_ranks": {"ranks": str, "hosts": str, "racks": str},
@@ -249,6 +249,17 @@ def test_the_rank_table_has_every_rank(client):
     assert found["schema"] == "parallel-ranks"
     assert found == json.loads(ranks_json(Job(**SMALL).layout()))
     assert len(found["ranks"]) == 8
+
+
+def test_the_rank_table_has_so_many_first_ranks_as_asked(client, named):
+    whole, part = (json.loads(client("rank_table", first=count, **SMALL)) for count in (0, 3))
+    assert part["ranks"] == whole["ranks"][:3]
+    assert part.pop("first") == 3
+    assert {**part, "ranks": 0} == {**whole, "ranks": 0}
+    *_, last = named["/rank_table"]["parameters"]
+    assert (last["parameter_name"], last["parameter_default"]) == ("first", 0)  # nothing moves
+    with pytest.raises(RefusedError, match="first must be"):
+        client("rank_table", first=9, **SMALL)
 
 
 def test_the_card_of_a_rank(client):

@@ -22,8 +22,14 @@ pytestmark = pytest.mark.browser
 
 QUESTIONS = re.compile("component_server")
 LIMIT = f"{LARGEST_BODY - ADDRESSES:,}"
+ASIDE = re.compile('"fn_name":"(lens|wait)"')
+"""Questions beside that of a picture: once it stands, and how long it will take."""
 AGAIN = 1500
 """Milliseconds after which a question without an answer is asked again (state.js)."""
+
+
+LATE = 2000
+"""Milliseconds after which a page asks how long it will be (ask.js)."""
 
 
 class Refusing:
@@ -35,8 +41,8 @@ class Refusing:
         page.route(path, self._take)
 
     def _take(self, route) -> None:
-        if '"fn_name":"lens"' in (said := route.request.post_data or ""):
-            return route.continue_()  # asked beside, once a picture stands
+        if ASIDE.search(said := route.request.post_data or ""):
+            return route.continue_()
         self.asked.append(said)
         if len(self.asked) > self.times:
             return route.continue_()
@@ -67,6 +73,36 @@ def test_a_refusal_is_told_as_what_it_is_and_not_asked_again(open_page, status, 
     page.evaluate(SET, {"pp": "4", "lang": "en"})
     expect_layout(page, tp=4, pp=4)  # what was refused is not lost
     expect(page.locator("#hint")).to_have_text("")
+
+
+def test_who_waits_is_told_for_how_long(open_page):
+    page, held = open_page(), []
+
+    def answer(route):
+        if '"fn_name":"wait"' in route.request.post_data:
+            return route.fulfill(json=json.dumps({"seconds": 7}))
+        return held.append(route)
+
+    page.route(QUESTIONS, answer)
+    page.evaluate(SET, {"tp": "4"})
+    page.evaluate("(time) => pass(time)", LATE)
+    expect(page.locator("#hint")).to_have_text(SHELL["ahead"]["en"].format(seconds=7))
+    held.pop().continue_()
+    expect_layout(page, tp=4)
+    expect(page.locator("#hint")).to_have_text("")
+    page.unroute(QUESTIONS)
+    pass_time(page, 2 * LATE)
+    expect(page.locator("#hint")).to_have_text("")
+
+
+def test_a_busy_server_says_for_how_many_seconds(open_page):
+    page = open_page()
+    page.route(QUESTIONS, lambda route: route.fulfill(json=json.dumps({"busy": 9})))
+    page.evaluate(SET, {"tp": "4"})
+    expect(page.locator("#status")).to_contain_text(SHELL["busy_for"]["en"].format(seconds=9))
+    page.unroute(QUESTIONS)
+    pass_time(page, AGAIN)
+    expect_layout(page, tp=4)
 
 
 def test_what_may_pass_is_asked_again(open_page):

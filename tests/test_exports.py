@@ -198,6 +198,16 @@ def test_every_preset_is_written_and_read_back():
 # -- ranks ---------------------------------------------------------------------------------------
 
 
+def test_a_table_of_the_first_ranks_says_how_many_and_is_checked_as_such():
+    layout = Job(nodes=2, tp=4, pp=2).layout()
+    part = json.loads("".join(ranks_json_parts(layout, ["tp", "dp"], None, 3)))
+    assert (part["first"], len(part["ranks"]), part["world_size"]) == (3, 3, 16)
+    assert check_document(json.dumps(part))
+    for wrong in ({"first": 4}, {"first": 0}, {"first": 17}, {"ranks": part["ranks"][1:]}):
+        with pytest.raises(LayoutError):
+            check_document(json.dumps({**part, **wrong}))
+
+
 def test_the_table_of_ranks_says_where_each_stands_and_its_groups(job):
     layout = job.layout()
     rows = table(ranks_csv(layout))

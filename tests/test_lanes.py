@@ -23,7 +23,7 @@ from groups import LayoutError, fit
 from groups.budget import spend
 from request.words import sentence
 from views.page import draw
-from views.server.lanes import LIGHT, USUAL, WAITING, Lanes, Turns, answering, heading
+from views.server.lanes import LIGHT, USUAL, WAITING, Lanes, Turns, answering, heading, telling
 from views.server.worker import MOST_MORE, Worker, too_much_memory
 
 ROOT = Path(__file__).parent.parent
@@ -309,3 +309,26 @@ worker.main()"""
 
     assert answers(10**15) == [False, (True, None), False, (True, (3, 1))]
     assert answers(0) == [True, (True, None)]
+
+
+def test_who_waits_can_ask_how_long_it_will_be():
+    """So many that are before it, each as long as one has taken lately."""
+    lanes = Lanes()
+
+    async def waited() -> list[str]:
+        tell, entered, leave = telling(lanes), asyncio.Event(), asyncio.Event()
+
+        async def heavy() -> None:
+            async with lanes._turns.turn():
+                entered.set()
+                await leave.wait()
+
+        told = [await tell({})]
+        first, second = asyncio.create_task(heavy()), asyncio.create_task(heavy())
+        await entered.wait()
+        told.append(await tell({}))
+        leave.set()
+        await asyncio.gather(first, second)
+        return [*told, await tell({})]
+
+    assert [json.loads(text)["seconds"] for text in run(waited())] == [0, 2 * USUAL, 0]

@@ -5,6 +5,7 @@ Calls of Python functions, bytes and alternatives are counted; time is not.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import tracemalloc
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import pytest
 from cases import every
 
+from cli.command import run
 from groups import LayoutError
 from groups.budget import TRIES, within
 from request.answers.moves.api import moves
@@ -58,6 +60,24 @@ def test_roles_that_do_not_fit_are_mended_together():
         assert refused.value.alternatives
         for fix in refused.value.alternatives:
             assert len(Context.of(state.changed(fix)).plan.roles) == count + 1
+
+
+def test_a_plan_whose_picture_is_too_much_refuses_that_view_alone():
+    """The pixels of 31 roles on a million GPUs: tabs, sizes and column stand, the view says why."""
+    told = json.loads(draw(json.dumps(fields_of_plan(variations(2**20)["overlapping"], 2**20))))
+    assert "refused" not in told
+    assert 'class="refusal"' in told["regions"]["picture"]
+    assert "too many pixels" in told["regions"]["picture"].lower()
+    assert "r30" in told["regions"]["roles"]
+    assert told["regions"]["details"] == ""
+
+
+def test_a_view_that_was_refused_for_want_of_units_is_not_kept():
+    state = State(nodes="131072", view="roles", roles=variations(2**17)["overlapping"])
+    with within(250_000):
+        refused = answer(state)
+    assert 'class="refusal"' in refused.picture
+    assert 'class="refusal"' not in answer(state).picture
 
 
 # -- ten variations, through every way in ----------------------------------------------------------
@@ -125,6 +145,17 @@ WAYS = {
     "/roles": lambda text, world: roles(link_of_plan(text, world)),
     "/roles of one": lambda text, world: roles(link_of_plan(text, world), rank=0),
     "/moves": lambda text, world: moves(link_of_plan(text, world), link_of_plan(text, 8)),
+    "embed": lambda text, world: draw(
+        json.dumps({"link": link_of_plan(text, world) + "&embed=1", "shown": "groups"})
+    ),
+    "moves on the command line": lambda text, world: run(
+        ["moves", "--from", link_of_plan(text, world), "--to", link_of_plan(text, 8)],
+        *(io.StringIO() for _ in range(3)),
+    ),
+    "from on the command line": lambda text, world: run(
+        ["moves", "--from", link_of_plan(text, 8), "--to", link_of_plan(text, world)],
+        *(io.StringIO() for _ in range(3)),
+    ),
     "view memory": lambda text, world: draw(json.dumps(fields_of_plan(text, world, view="memory"))),
 }
 

@@ -70,17 +70,35 @@ def answer(state: State) -> Answer:
     all visitors."""
     is_short = sum(map(len, vars(state).values())) <= LONGEST_KEPT
     is_kept = is_short and not any(getattr(state, name) for name in PASTED)
-    return _kept(state) if is_kept else _answer(state)
+    if not is_kept:
+        return _answer(state)[0]
+    try:
+        return _kept(state)
+    except PartlyError as error:
+        return error.answer
+
+
+class PartlyError(Exception):
+    """An answer whose view is refused, which is not kept: the next one may have more to spend."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__()
+        self.answer = answer
 
 
 @kept
 def _kept(state: State) -> Answer:
-    return _answer(state)
+    found, is_whole = _answer(state)
+    if not is_whole:
+        raise PartlyError(found)
+    return found
 
 
-def _answer(state: State) -> Answer:
-    regions: dict[str, Any] = regions_of(_shown(state), "layout")
-    return Answer(**regions)
+def _answer(state: State) -> tuple[Answer, bool]:
+    """The regions of a state, and whether none of them tells of a refused view."""
+    shown = _shown(state)
+    regions: dict[str, Any] = regions_of(shown, "layout")
+    return Answer(**regions), not shown.refusals
 
 
 def _shown(state: State) -> Shown:
@@ -202,7 +220,7 @@ def first_html() -> Markup:
 
 SCRIPT_WORDS = (
     *("waiting", "working", "working_why", "busy", "whole", "frame_copied"),
-    *("long", "unread", "slow", "refused"),
+    *("long", "unread", "slow", "refused", "busy_for", "ahead"),
 )
 """The texts of the page's script."""
 

@@ -8,7 +8,7 @@ language. No region is within another.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
@@ -19,13 +19,14 @@ from descriptions import VIEWS as TITLES
 from groups import LayoutError
 from groups.layout import Layout
 from request.context import Context
+from request.fixes import fixes_of
 from request.state import State
 
 from .all import SECTIONS as PLACES
 from .all import VIEWS, view_of
 from .base import form
 from .base.html import button, fold, tag, together
-from .base.problems import refusal_html
+from .base.problems import problem_html, refusal_html
 from .column import column_html, derived_html
 from .export import PICTURES, SLIDES
 from .parts.framed import framed
@@ -45,6 +46,7 @@ class Shown:
     state: State
     context: Context | None = None
     refused: LayoutError | None = None
+    refusals: list[LayoutError] = field(default_factory=list, compare=False)  # of the view alone
 
     @property
     def language(self) -> str:
@@ -222,7 +224,11 @@ def picture_html(shown: Shown) -> Markup | None:
         return None
     view, language = VIEWS[shown.view], shown.language
     without = no_step_html(view.name, language) if shown.is_without_step else None
-    body = view.html(shown.context) if without is None else without
+    try:
+        body = view.html(shown.context) if without is None else without
+    except LayoutError as error:  # such as more work than a request may cost: of this view alone
+        shown.refusals.append(error)
+        body = problem_html(error, language, fixes_of(error, shown.context))
     spec = PictureSpec(shown.context.layout, shown.state)
     return body if view.is_framed else framed(spec, view.name, body)
 
@@ -232,7 +238,9 @@ def details_html(shown: Shown) -> Markup | None:
     if shown.context is None:
         return None
     details = VIEWS[shown.view].details
-    return Markup() if details is None or shown.is_without_step else details(shown.context)
+    if details is None or shown.is_without_step or shown.refusals:
+        return Markup()
+    return details(shown.context)
 
 
 # -- all of them -----------------------------------------------------------------------------------

@@ -82,11 +82,15 @@ def _made_again(document: Document) -> Document:
         for name in names:
             if name not in known:
                 raise _bad(f"groups.{name}", document["groups"][name], "groups of the job")
+        if "first" in document:
+            raise _bad("first", document["first"], "no such field in a document of groups")
     else:
         write, columns = ranks_json_parts, map(str, _field(document, "columns", list))
         named = [name.removeprefix("group_") for name in columns if name.startswith("group_")]
         names = [name for name in named if name in known]
-    made = json.loads("".join(write(layout, names, _placement(document, layout.world_size))))
+    part = {"first": _listed(document, layout)} if "first" in document else {}
+    placement = _placement(document, layout.world_size)
+    made = json.loads("".join(write(layout, names, placement, **part)))
     sizes = {name: made[name] for name in ("world_size", "gpus_per_node")}  # the rest follows
     return sizes | {name: made[name] for name in made if name not in ("job", "placement")}
 
@@ -102,6 +106,14 @@ def _layout(fields: Facts) -> Layout:
     except LayoutError as error:
         name = str(error.control)
         raise _bad(f"job.{name}", job.get(name), f"one that works ({error.what})") from None
+
+
+def _listed(document: Facts, layout: Layout) -> int:
+    """The ranks that a document of the first ones lists."""
+    first: int = _field(document, "first", int)
+    if not 0 < first <= layout.world_size:
+        raise _bad("first", first, f"1 to {layout.world_size} ranks")
+    return first
 
 
 def _placement(document: Facts, world: int) -> Placement | None:

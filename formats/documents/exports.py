@@ -263,11 +263,19 @@ def rank_columns(
 
 
 def ranks_json_parts(
-    layout: Layout, names: Names = None, placement: Placement | None = None
+    layout: Layout,
+    names: Names = None,
+    placement: Placement | None = None,
+    first: int | None = None,
 ) -> Iterator[str]:
-    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``."""
+    """Every rank, where it stands, its groups by index: the document ``parallel-ranks``.
+
+    first: list only so many, from rank 0 on; the document says so as ``first``.
+    """
     columns = rank_columns(layout, names)
-    yield opened({**heading(layout, RANKS, placement), "columns": list(columns)})
+    part = {} if first is None else {"first": first}
+    yield opened({**heading(layout, RANKS, placement), **part, "columns": list(columns)})
+    columns = {name: column[:first] for name, column in columns.items()}
     yield '  "ranks": [\n'
     rows = (f"    [{', '.join(row)}]" for row in _cells(columns, empty="null"))
     yield from _blocks(rows, ",\n")
@@ -319,7 +327,8 @@ def quoted_cell(text: str) -> str:
 def _cells(columns: Mapping[str, np.ndarray], empty: str) -> Iterator[tuple[str, ...]]:
     """The rows of a table of ranks as text; ``empty`` is written for -1."""
     world = len(columns["rank"])
-    text = [*map(str, range(world)), empty]  # numbers below the world, and -1: a look-up each
+    most = max((int(column.max(initial=0)) for column in columns.values()), default=0)
+    text = [*map(str, range(most + 1)), empty]  # numbers up to the largest, and -1: a look-up each
     for start in range(0, world, BLOCK):
         block = (column[start : start + BLOCK].tolist() for column in columns.values())
         yield from zip(*(map(text.__getitem__, column) for column in block))

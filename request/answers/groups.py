@@ -15,6 +15,7 @@ from groups.frameworks import OWN
 from groups.grouping import Grouping
 from groups.layout import SERVED, Layout, world_of
 from groups.megatron import ORDER
+from groups.mesh import whole_number
 
 from ..context import Context
 from ..endpoint import MOST_SERVED, Parameters, endpoint, names_of, parameter, serving
@@ -85,15 +86,18 @@ def process_groups(layout: Layout, names: str = "", hosts: str = "", racks: str 
 
 
 @endpoint
-def rank_table(layout: Layout, hosts: str = "", racks: str = "") -> str:
+def rank_table(layout: Layout, hosts: str = "", racks: str = "", *, first: int = 0) -> str:
     """Node, GPU, coordinates and groups of every rank, as JSON (schema "parallel-ranks").
 
     Args:
         hosts: the job's machines, as /read_hosts takes them; then ranks stand on them by name.
         racks: another text that says where they stand; empty: hosts.
         (the layout)
+        first: list only so many ranks, from rank 0 on; 0: all.
     """
-    return "".join(ranks_json_parts(layout, None, placement_from(layout, hosts, racks)))
+    count = whole_number(first, "first", minimum=0, maximum=layout.world_size)
+    placement = placement_from(layout, hosts, racks)
+    return "".join(ranks_json_parts(layout, None, placement, count or None))
 
 
 BINARY = 50_000

@@ -25,6 +25,26 @@ const ask = (name, asked) => post('component_server', questionOf(name, asked));
 // Bytes as the server counts them.
 const sizeOf = (body) => new Blob([body]).size;
 
+// Of an answer that takes long: for how many seconds the server expects to work on all that wait.
+const LATE = 2000; // ms from a question to the first of these, and between two
+
+async function withWait(promise) {
+  let isOver = false;
+  const told = promise.finally(() => (isOver = true));
+  const look = async () => {
+    if (isOver) return;
+    const { answer } = await ask('wait', {});
+    if (isOver) return;
+    if (answer?.seconds) hint(filled(saidIn('ahead'), answer));
+    setTimeout(look, LATE);
+  };
+  setTimeout(look, LATE);
+  return told;
+}
+
+const busyText = (answer) =>
+  answer?.busy ? filled(saidIn('busy_for'), { seconds: answer.busy }) : saidIn('busy');
+
 // Refused: the same question is refused the next time too. All else may change while one waits.
 const isBusy = (status) => status === 429 || status === 503;
 const isRefused = (status) => status >= 400 && status < 500 && !isBusy(status);

@@ -189,8 +189,8 @@ on('click', '[data-save]', async (button) => {
   const form = button.dataset.save;
   const wanted = { state, form, theme, address: location.href };
   let told;
-  while ((told = await ask('save', wanted)).answer?.busy || isBusy(told.status)) {
-    hint(saidIn('busy'));
+  while ((told = await withWait(ask('save', wanted))).answer?.busy || isBusy(told.status)) {
+    hint(busyText(told.answer));
     await new Promise((go) => setTimeout(go, AGAIN));
   }
   const { answer: file, status } = told;

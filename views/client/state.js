@@ -148,7 +148,7 @@ async function draw() {
   while (answered < requested) {
     const turn = requested;
     const question = state;
-    const told = await ask('draw', asked(question));
+    const told = await withWait(ask('draw', asked(question)));
     const { answer, status } = told;
     if (answer?.regions) {
       answered = turn;
@@ -161,7 +161,8 @@ async function draw() {
       answered = turn;
       tellRefused(answer?.refused ?? refusalOf(told), question);
     } else {
-      tellWait(answer?.busy || isBusy(status) ? 'busy' : 'waiting');
+      const isWait = answer?.busy || isBusy(status);
+      tellWait(isWait ? 'busy' : 'waiting', isWait ? busyText(answer) : saidIn('waiting'));
       await new Promise((go) => setTimeout(go, AGAIN));
     }
   }
@@ -182,8 +183,7 @@ function tellWork() {
 const boxed = (text) => `<div class="refusal" role="alert"><p>${text}</p></div>`;
 
 // Why there is no answer yet: where a refusal stands; in place of the picture where none is seen yet.
-function tellWait(why) {
-  const text = saidIn(why);
+function tellWait(why, text) {
   const { classList } = element.querySelector('.app');
   const isFirst = classList.contains('waiting');
   if (why === 'waiting' && !isFirst) return hint(text);

@@ -158,6 +158,11 @@ class Lanes:
             raise TooHeavyError
         return cast("Result", done.answer())
 
+    @property
+    def wait(self) -> float:
+        """The seconds until the worker is expected to have answered all that wait for it."""
+        return self._turns.wait
+
     async def _by_worker(
         self, work: Callable[..., Result], values: Iterable[object], named: Mapping[str, object]
     ) -> Result:
@@ -256,6 +261,15 @@ def answering(
     return answered
 
 
+def telling(lanes: Lanes) -> Callable[[object], Awaitable[str]]:
+    """What a page asks whose answer takes long: {"seconds": until all that wait are answered}."""
+
+    async def wait(_: object) -> str:
+        return json.dumps({"seconds": math.ceil(lanes.wait)})
+
+    return wait
+
+
 def heading(head: Callable[[str, str], str], lanes: Lanes) -> Callable[[str, str], Awaitable[str]]:
     """An asynchronous version of the head of a link: from its query and the address of the page.
 
@@ -276,7 +290,7 @@ MOST_OF_TOOL = 1_000_000
 """Characters of an answer to a tool call: Gradio and its protocol copy each a dozen times, which
 takes eleven seconds for 26 million; who calls a tool reads far fewer."""
 
-OF_LESS = ("names", "rank", "kind", "limit")
+OF_LESS = ("names", "rank", "kind", "limit", "first")
 """Parameters of endpoints with which an answer holds less."""
 
 
