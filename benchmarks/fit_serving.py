@@ -20,9 +20,11 @@ from pathlib import Path
 import numpy as np
 
 from groups.errors import LayoutError
-from tests.reference.served_speed import asked
+from tests.reference.served_speed import ENGINES as ENGINE_NAMES
+from tests.reference.served_speed import asked, model_id
+from training.clusters import machine_of
 from training.serving import speed
-from training.serving.asked import ENGINES, AskedServer, require_told
+from training.serving.asked import ENGINES, MAKERS, AskedServer, require_told
 from training.serving.runs import cut_sizes, misses
 from training.serving.speed import Amounts, amounts_of
 from training.serving.work import Load
@@ -265,12 +267,17 @@ RUNS = (
     *("model", "machine", "engine", "version", "cut", "parts", "weights", "requests", "prompt"),
     *("answer", "tpot_ms", "ttft_ms", "source"),
 )
+ALONE = (
+    *("model", "machine", "engine", "version", "how", "weights", "requests", "prompt", "answer"),
+    *("tpot_ms", "ttft_ms", "source"),
+)
 MISSES = ("engine", "machine", "model", "times", "low", "high", "runs", "curves")
 
 
 def write(several: Sequence[Run], errors: np.ndarray) -> None:
     """Writes what the product knows of measured runs."""
     _write("runs.csv", RUNS, map(_run_row, several))
+    _write("others.csv", ALONE, _alone_rows())
     _write("misses.csv", MISSES, _miss_rows(several, errors))
 
 
@@ -280,10 +287,52 @@ def _write(name: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
         csv.writer(written, lineterminator="\n").writerows([head, *rows])
 
 
+def _source(row: dict[str, str]) -> str:
+    path, _, line = row["source"].partition(" id=")
+    return f"{path.split('/')[-1]} {line}" if line else path
+
+
+def _alone_rows() -> Iterator[Sequence[object]]:
+    """Runs of which the law does not tell: as their source says them."""
+    for row in measured_rows():
+        is_pair = row["mode"].startswith("disaggregated")
+        if not (is_pair or row["mode"].startswith("aggregated")) or not row["tpot_ms"]:
+            continue
+        try:
+            name, machine = model_id(row["model"]), machine_of(row["gpu"].replace("Atlas 800I", ""))
+            amounts = [f"{float(row[each]):g}" for each in ("concurrency", "isl", "osl")]
+        except (LayoutError, ValueError):
+            continue
+        is_guessing = row["spec_decode"].startswith(("yes", "mtp"))
+        if not (is_pair or is_guessing or machine.maker not in MAKERS):
+            continue
+        engine = ENGINE_NAMES.get(row["engine"], row["engine"])
+        times = row["tpot_ms"], row["ttft_ms"]
+        start = (name, machine.id, engine, row["engine_version"], _how(row, is_pair, is_guessing))
+        yield (*start, row["precision"].split(" ")[0], *amounts, *times, _source(row))
+
+
+def _how(row: dict[str, str], is_pair: bool, is_guessing: bool) -> str:
+    """The layout of a run as its source says it, ones and what is not known left out."""
+
+    def short(text: str) -> str:
+        words = text.split()
+        return " ".join(
+            w for w in words if w[-1:].isdigit() and not w.endswith(("p1", "dp0", "x1"))
+        )
+
+    if is_pair:
+        how = f"prefill {short(row['prefill']) or '1'}, decode {short(row['decode']) or '1'}"
+    else:
+        sizes = {"tp": row["tp"], "dp": row["attn_dp"], "ep": row["ep"], "pp": row["pp"]}
+        numbers = {name: int(float(size or 1)) for name, size in sizes.items()}
+        how = " ".join(f"{name}{size}" for name, size in numbers.items() if size > 1) or "tp1"
+    return f"{how}, {row['spec_decode']}" if is_guessing and not is_pair else how
+
+
 def _run_row(run: Run) -> Sequence[object]:
     engine, machine, model = run.series
-    path, _, line = run.row["source"].partition(" id=")
-    source = f"{path.split('/')[-1]} {line}" if line else path
+    source = _source(run.row)
     cut, load = "-".join(map(str, cut_sizes(run.server))), run.load
     amounts = (f"{value:g}" for value in (load.requests, load.prompt, load.answer))
     times = run.row["tpot_ms"], run.row["ttft_ms"]

@@ -8,8 +8,11 @@ from ..marks import LABEL, LOOKS, Lines, Mark, Words, ring
 from ..scenes.charts import HERE
 from ..scenes.speed import EDGE, OTHER, SpeedChart, SpeedCurve
 
-CHARACTER = 6.2
+CHARACTER = 6.6
 """Pixels of a letter of a label, about."""
+
+FAR = 24.0
+"""Pixels from the chosen point within which no other has a text."""
 
 
 def draw_speed(chart: SpeedChart, theme: str) -> Iterator[Mark]:
@@ -43,9 +46,10 @@ def _curve(chart: SpeedChart, curve: SpeedCurve, theme: str) -> Iterator[Mark]:
     yield Lines([places], colour, 2.5 if curve.is_own else 1.5)
     for x, y in places:
         yield ring(x, y, 3.0 if curve.is_own else 2.0, look.page, 1.0, colour)
+    chosen = chart.place(chart.here[0]) if chart.here else (-1e9, 0.0)
     for (x, y), text in zip(places, curve.texts):
-        if text:
-            yield Words(x - 7, y + 13, text, LABEL - 1, look.quiet, "end")
+        if text and abs(x - chosen[0]) + abs(y - chosen[1]) > FAR:
+            yield Words(x + 7, y - 6, text, LABEL - 1, look.quiet)
 
 
 def _names(chart: SpeedChart, theme: str) -> Iterator[Mark]:
@@ -58,9 +62,11 @@ def _names(chart: SpeedChart, theme: str) -> Iterator[Mark]:
         wide = CHARACTER * len(curve.name)
         start = min(max(x - wide / 2, chart.left + 3), chart.right - wide)
         y = max(chart.top + 8, y - 8)
-        while any(abs(y - at) < 12 and start < right and left < start + wide
-                  for left, right, at in taken):  # fmt: skip
-            y += 12
+        while any(
+            abs(y - at) < 13 and start < right + 6 and left < start + wide + 6
+            for left, right, at in taken
+        ):
+            y += 13
         taken.append((start, start + wide, y))
         yield Words(start, y, curve.name, LABEL, look.ink, bold=curve.is_own)
 

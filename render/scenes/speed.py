@@ -76,7 +76,8 @@ class SpeedChart:
         values = [math.log10(spot[at]) for spot in self._spots]
         low, high = min(values), max(values)
         room = max(0.08, 0.05 * (high - low))
-        return low - room, high + room
+        beside = 0.16 * (high - low) if at == 0 and self.here else 0.0  # its text
+        return low - room, high + room + beside
 
     def place(self, spot: Spot) -> Spot:
         """Pixels of a point."""

@@ -5,7 +5,9 @@ formats, requests at once and their tokens, and the seconds that were measured. 
 for each engine, machine and model of which there are twenty runs and five curves, which are the
 runs of one layout, format and lengths: measured over worked out seconds in the median, its
 logarithm times c / (c + 1) of c curves, and the interval of these runs, each curve left out.
-`python -m benchmarks.fit_serving --write` writes both.
+others.csv has runs of which the law does not tell, which are shown alone: other makers' GPUs,
+servers that guess, those that only prefill or decode. `python -m benchmarks.fit_serving --write`
+writes all.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from .asked import AskedServer
 from .work import Load
 
 FOLDER = Path(__file__).parent
-MOST_RUNS = 3
-"""The most runs that stand beside an answer."""
+MOST_RUNS, MOST_ALONE = 3, 6
+"""The most runs that stand beside an answer, and in place of one."""
 
 OTHER_CUT, OTHER_FORMAT = 4.0, 2.0
 """Doublings as which another layout and another format count."""
@@ -33,7 +35,7 @@ class ServedRun:
     """A measured run: what it served and how, and the seconds of a token and to the first one.
 
     cut: attention, dense, ep, etp and pp of `Cut`; parts: attention's data parallel parts; first: 0
-    where it is not stated.
+    where it is not stated; how: the layout as its source says it, of runs that no law tells.
     """
 
     model: str
@@ -49,6 +51,7 @@ class ServedRun:
     seconds: float
     first: float
     source: str
+    how: str = ""
 
     @property
     def gpus(self) -> int:
@@ -67,23 +70,26 @@ class Miss:
     curves: int
 
 
+Runs = Mapping[tuple[str, str, str], tuple[ServedRun, ...]]
+
+
 @cache
-def served_runs() -> Mapping[tuple[str, str, str], tuple[ServedRun, ...]]:
-    """All runs, by engine, machine and model.
+def served_runs(name: str = "runs") -> Runs:
+    """All runs that the law tells of, by engine, machine and model; "others": that it does not.
 
     >>> sum(map(len, served_runs().values())) > 1000
     True
     """
     found: dict[tuple[str, str, str], list[ServedRun]] = {}
-    with (FOLDER / "runs.csv").open(encoding="utf-8", newline="") as file:
+    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             run = ServedRun(
                 model=row["model"],
                 machine=row["machine"],
                 engine=row["engine"],
                 version=row["version"],
-                cut=tuple(map(int, row["cut"].split("-"))),
-                parts=int(row["parts"]),
+                cut=tuple(map(int, row.get("cut", "0-0-0-0-0").split("-"))),
+                parts=int(row.get("parts", 0)),
                 weights=row["weights"],
                 requests=float(row["requests"]),
                 prompt=float(row["prompt"]),
@@ -91,9 +97,32 @@ def served_runs() -> Mapping[tuple[str, str, str], tuple[ServedRun, ...]]:
                 seconds=float(row["tpot_ms"]) / 1e3,
                 first=float(row["ttft_ms"] or 0) / 1e3,
                 source=row["source"],
+                how=row.get("how", ""),
             )
             found.setdefault((run.engine, run.machine, run.model), []).append(run)
     return {key: tuple(runs) for key, runs in found.items()}
+
+
+def runs_alone(machine: str, model: str, load: Load) -> tuple[ServedRun, ...]:
+    """Measured runs of a model on a GPU of which the law does not tell, in any engine: those with
+    about as many requests of about the same lengths.
+
+    >>> [run.how for run in runs_alone("mi300x", "kimi-linear", Load(16, 1024, 1024))][:1]
+    ['tp4']
+    """
+    every = served_runs("others").items()
+    runs = [run for key, each in every if key[1:] == (machine, model) for run in each]
+    return tuple(sorted(runs, key=lambda run: _apart(run, load))[:MOST_ALONE])
+
+
+def _apart(run: ServedRun, load: Load) -> float:
+    """Doublings between the requests of a run and those that are asked about."""
+    sizes = (
+        (load.requests, run.requests),
+        (load.prompt, run.prompt),
+        (load.answer, run.answer),
+    )
+    return sum(abs(log2(max(one, 1) / max(other, 1))) for one, other in sizes)
 
 
 @cache
@@ -122,12 +151,7 @@ def runs_like(server: AskedServer, load: Load) -> tuple[ServedRun, ...]:
     own = cut_sizes(server)
 
     def apart(run: ServedRun) -> float:
-        sizes = (
-            (load.requests, run.requests),
-            (load.prompt, run.prompt),
-            (load.answer, run.answer),
-        )
-        far = sum(abs(log2(max(one, 1) / max(other, 1))) for one, other in sizes)
+        far = _apart(run, load)
         is_other = (run.cut, run.parts) != (own, server.parts)
         return (
             far

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from descriptions import SPEED
 from formats.documents.tables import Table
+from groups import LayoutError
+from render.draw.server import draw_tile
 from render.draw.speed import draw_speed
 from render.files.tables import BarCell, TableChart
+from render.scenes.server import Segment, Tile
 from render.svg.marks import scene_svg
-from request.answers.served.speed import speed_of
+from request.answers.served.speed import serving_job, speed_of
 from request.answers.served.words import (
     causes,
     head_text,
@@ -22,9 +27,11 @@ from request.answers.served.words import (
     verdict_text,
 )
 from request.context import Context
+from request.fixes import fixes_of
 from request.units import bytes_text, seconds_text
 from request.words import saying
 from training.serving.layouts import ServedLayout
+from training.serving.runs import ServedRun, runs_alone
 
 from ..base.html import (
     Told,
@@ -39,7 +46,7 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.problems import or_refused
+from ..base.problems import problem_html
 from ..base.view import Pictures
 from ..parts.load import load_inputs
 from ..parts.speed import chart_of
@@ -60,8 +67,31 @@ def served_html(context: Context) -> Markup:
     return together(
         heading(say("title")),
         load_inputs(context),
-        tag("div", or_refused(context, _answer), how, class_="estimate speed"),
+        tag("div", _answered(context), how, class_="estimate speed"),
     )
+
+
+def _answered(context: Context) -> Markup:
+    """The answer; where it is not told, why, and what was measured alone."""
+    try:
+        return _answer(context)
+    except LayoutError as error:
+        if not error.code.startswith("speed-"):
+            return problem_html(error, context.language, fixes_of(error, context))
+        return together(problem_html(error, context.language, error.alternatives), _alone(context))
+
+
+def _alone(context: Context) -> Markup:
+    """Measured runs of the model on these GPUs, of kinds that the law does not tell."""
+    language, asked = context.language, serving_job(context)
+    title = tag("h3", SPEED["alone_title"][language])
+    runs = runs_alone(asked.machine.id, asked.name, asked.load)
+    return together(title, runs_table(runs, language) if runs else SPEED["alone_none"][language])
+
+
+def runs_table(runs: Sequence[ServedRun], language: str) -> Markup:
+    heads = heads_of(SPEED, "layout load tpot first source", language)
+    return table(heads, (run_cells(run, language) for run in runs), "served-runs")
 
 
 def _answer(context: Context) -> Markup:
@@ -83,6 +113,7 @@ def _answer(context: Context) -> Markup:
         fine(say("curve_body")),
         scrolling("scroll", drawn),
         table_html(parts_table(found, language), "estimate-parts"),
+        _gpus(found, language),
         tag("ul", *(tag("li", line) for line in causes(found, language)), class_="fine"),
         tag("p", say("first", seconds=seconds_text(found.speed.first))),
         _near(found, language),
@@ -113,10 +144,47 @@ def _near(found: ServedLayout, language: str) -> Markup:
     title = tag("h3", say("near_title"))
     if not runs:
         return together(title, tag("p", near_text(found, language)))
-    heads = heads_of(SPEED, "layout load tpot first source", language)
-    rows = (run_cells(run, language) for run in runs)
+    return together(title, tag("p", near_text(found, language)), runs_table(runs, language))
+
+
+MOST_TILES = 8
+"""The most GPUs of a server that are drawn: they all do alike."""
+
+BARS = {"weights": 3, "cache": 0, "compute": 8, "messages": 9, "overhead": 1}
+"""The colour of each part of a step, as an index of the groups' colours."""
+
+
+def tiles_of(found: ServedLayout, language: str) -> list[Tile]:
+    """The GPUs of one server, each with the parts of its step, what it reads and what it sends."""
+    say, speed, moved = saying(SPEED, language), found.speed, moved_bytes(found)
+    bar = tuple(Segment(BARS[name], speed.parts[name] / speed.seconds) for name in BARS)
+    read = say("reads", size=bytes_text(moved["weights"] + moved["cache"]))
+    sent = say("sends", size=bytes_text(moved["messages"]))
+    lines = (read, sent) if moved["messages"] else (read,)
+    shown = range(min(found.server.gpus, MOST_TILES))
+    return [Tile(say("gpu_tile", rank=rank), bar, lines=lines) for rank in shown]
+
+
+def _gpus(found: ServedLayout, language: str) -> Markup:
+    """The GPUs of one server with what a step does on each."""
+    say, tiles = saying(SPEED, language), tiles_of(found, language)
+    drawn = (
+        tag("span", Markup(scene_svg("speed-gpu", tile, draw_tile(tile, "page"), tile.name)))
+        for tile in tiles
+    )
+    keys = (
+        tag("li", say(f"part_{name}"), style=f"--part:var(--g{colour})")
+        for name, colour in BARS.items()
+        if found.speed.parts[name]
+    )
+    others = found.asked.gpus - len(tiles)
+    more = fine(say("gpus_more", count=f"{others:,}")) if others else ""
     return together(
-        title, tag("p", near_text(found, language)), table(heads, rows, "estimate-nearest")
+        tag("h3", say("gpus_title")),
+        fine(say("gpus_body")),
+        tag("div", *drawn, class_="speed-gpus"),
+        tag("ul", *keys, class_="memory-legend"),
+        more,
     )
 
 

@@ -11,6 +11,9 @@ from training.serving.speed import Speed
 EVERY = 2
 """Of the points of a curve each so-manieth has its number of requests beside it."""
 
+NAMED = 4
+"""The points at the end of a curve that have no number where its name is."""
+
 FRONT_CURVES = 5
 """The most curves of a search that are drawn."""
 
@@ -27,8 +30,9 @@ def spot_of(found: ServedLayout, requests: float, seconds: float) -> Spot:
 
 def curve_of(found: ServedLayout, *, is_own: bool = False, name: str = "") -> SpeedCurve:
     points = found.curve
+    last = len(points) - (NAMED if name else 0)  # where its name stands
     texts = tuple(
-        f"{requests:,.0f}" if is_own and place % EVERY == 0 else ""
+        f"{requests:,.0f}" if is_own and place % EVERY == 0 and place < last else ""
         for place, (requests, _) in enumerate(points)
     )
     spots = tuple(spot_of(found, requests, speed.seconds) for requests, speed in points)
@@ -55,11 +59,22 @@ def chart_of(found: ServedLayout, language: str) -> SpeedChart:
     )
 
 
+def is_same(one: ServedLayout, other: ServedLayout) -> bool:
+    """Whether two layouts cut the model alike; without experts, data parallel parts are servers."""
+    sides = []
+    for each in (one, other):
+        servers = (each.server.parts, each.servers)
+        servers = servers if each.asked.model.experts else (1, servers[0] * servers[1])
+        sides.append((each.server.cut, servers))
+    return sides[0] == sides[1]
+
+
 def front_of(found: ServedSearch, current: ServedLayout | None, language: str) -> SpeedChart:
     """Curves of the best layouts with their front, and the layout on screen."""
     shown = dict.fromkeys([0, *(point.place for point in found.front)])
-    places = [*shown][:FRONT_CURVES]
-    curves = [curve_of(found.best[at], name=layout_text(found.best[at])) for at in places]
+    places = [at for at in shown if current is None or not is_same(found.best[at], current)]
+    best = [found.best[at] for at in places[:FRONT_CURVES]]
+    curves = [curve_of(each, name=layout_text(each)) for each in best]
     if current is not None:
         curves.append(curve_of(current, is_own=True, name=SPEED["own"][language]))
     here = None

@@ -48,7 +48,7 @@ from ..base.html import (
 from ..base.problems import or_refused, problem_html
 from ..base.view import Pictures
 from ..parts.load import load_inputs
-from ..parts.speed import front_of
+from ..parts.speed import front_of, is_same
 
 COLUMNS = "place layout step user gpu fits start"
 
@@ -119,24 +119,23 @@ def ranked(
 ) -> list[tuple[str, ServedLayout, bool]]:
     """The best layouts with their places, and the one on screen where it stands among them, or
     last."""
-    own = None if current is None else _key(current)
-    listed = [(str(at), each, _key(each) == own) for at, each in enumerate(found.best, 1)]
+    listed = [
+        (str(at), each, current is not None and is_same(each, current))
+        for at, each in enumerate(found.best, 1)
+    ]
     if current is not None and not any(is_own for *_, is_own in listed):
         listed.append(("–", current, True))
     return listed
-
-
-def _key(found: ServedLayout) -> tuple[object, ...]:
-    return (found.server.cut, found.server.parts, found.servers)
 
 
 def _row(context: Context, place: str, each: ServedLayout, is_own: bool) -> Markup:
     language, say = context.language, saying(SPEED, context.language)
     name = layout_text(each)
     command = command_of(each, context.state)
-    starts = fold(command.split()[0], form.copyable(command, language)) if command else "–"
+    engine = ENGINES[each.asked.serving.engine]
+    starts = fold(engine, form.copyable(command, language)) if command else "–"
     fits = requests_text(each.fits, language)
-    step = tpot_text(each.speed, language)
+    step = tpot_text(each.speed, language, "tpot_range")
     return row(
         together(place, tag("small", say("on_screen")) if is_own else ""),
         cell(name if is_own else _opener(each, name, context), class_="search-name"),

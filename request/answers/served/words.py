@@ -61,26 +61,27 @@ def requests_text(count: float, language: str) -> str:
     return SPEED["requests_many"][language].format(count=text)
 
 
-def tpot_text(speed: Speed, language: str) -> str:
-    """A token's milliseconds with their interval."""
+def tpot_text(speed: Speed, language: str, words: str = "tpot") -> str:
+    """A token's milliseconds with their interval; words: of SPEED."""
     each = {"ms": speed.seconds, "low": speed.low, "high": speed.high}
-    return SPEED["tpot"][language].format(**{name: ms(value) for name, value in each.items()})
+    return SPEED[words][language].format(**{name: ms(value) for name, value in each.items()})
 
 
-def sizes_text(job: Job) -> str:
-    """The sizes of a server that are not 1, as its engine takes them.
+def sizes_text(job: Job, parts: int) -> str:
+    """The sizes of a server that are not 1, as its engine takes them; parts: its dp, which may be
+    what remains.
 
-    >>> sizes_text(Job(tp=4, dp=2, framework="vllm", expert_parallel=True))
+    >>> sizes_text(Job(tp=4, framework="vllm", expert_parallel=True), 2)
     'tp4 dp2 ep'
     """
-    names = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": job.dp, "ep": job.ep, "dcp": job.dcp}
+    names = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": parts, "ep": job.ep, "dcp": job.dcp}
     sizes = [f"{name}{size}" for name, size in names.items() if size and size > 1]
     return " ".join([*sizes, *(["ep"] * bool(job.expert_parallel))]) or "tp1"
 
 
 def layout_text(found: ServedLayout) -> str:
     """The layout's name: how many servers, and the sizes of one."""
-    sizes = sizes_text(found.job)
+    sizes = sizes_text(found.job, found.server.parts)
     return f"{found.servers} × {sizes}" if found.servers > 1 else sizes
 
 
@@ -191,6 +192,7 @@ def run_cells(run: ServedRun, language: str) -> tuple[str, ...]:
     attention, _, ep, _, pp = run.cut
     sizes = {"tp": attention, "dp": run.parts, "pp": pp, "ep": ep}
     name = " ".join(f"{size}{number}" for size, number in sizes.items() if number > 1) or "tp1"
+    name = run.how or name
     load = SPEED["load_cell"][language].format(
         requests=f"{run.requests:,.0f}", prompt=f"{run.prompt:,.0f}", answer=f"{run.answer:,.0f}"
     )
