@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markup import text_of
 
 from benchmarks.published import FIRST, WHY, everything
 from groups.errors import LayoutError
 from groups.megatron.parallel_state import grids
+from request.context import Context
 from request.state import State
 from training.estimate import Estimate, estimate_of
 from training.estimate.memory import CLOSE, FITS
@@ -20,7 +22,7 @@ from training.models import MODELS
 from training.pipeline import SCHEDULES
 from training.recipe import Training
 from training.recompute import usual
-from training.search import SearchJob, search, software_for, valid_splits
+from training.search import SearchJob, order_of, search, software_for, valid_splits
 from training.search import quickest as rooms
 from training.search.space import dealings, micro_batches, recomputations
 from training.search.timed import TimedLayout, Timer
@@ -305,3 +307,13 @@ def test_the_page_says_how_much_of_a_gpu_a_layout_may_need(language):
     page = answer(State(view="search", lang=language)).picture
     assert "99.4%" in page
     assert "88%" in page
+
+
+def test_places_that_no_layout_is_surely_behind_the_first_of_are_said_to_be_equal():
+    context = Context.of(State(view="search"))
+    best = search(context.trained.job(context.layout)).best
+    sure = [order_of(best[0], other).share for other in best[1:]]
+    last = 1 + next((at for at, share in enumerate(sure) if share >= 0.8), len(sure))
+    assert last > 1
+    page = text_of(answer(State(view="search")).picture)
+    assert f"Take places 1 to {last} as equal" in page

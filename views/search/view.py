@@ -66,6 +66,9 @@ PARTS = {"compute": ("compute",), "idle": ("bubble",), "exposed": KINDS}
 COLOURS = {"compute": "#475569", "idle": "#fde68a", "exposed": "#e0a100", "rest": "#94a3b8"}
 """Colours of the bar's parts, in files: ink for work, what is coloured is waiting."""
 
+SURE = 0.8
+"""How sure it must be that a layout is slower than the first, or its place is none."""
+
 SLIDE_REASONS = 2
 """The most reasons of a layout on a slide."""
 
@@ -101,6 +104,7 @@ def _answer(context: Context) -> Markup:
     facts |= {"usable": f"{job.usable / job.bytes_of_gpu:.1%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
     return together(
         answer,
+        *(tag("p", line) for line in _alike(result, language)),
         why,
         measured_html(context),
         table((say(f"column_{name}") for name in names), rows, "search-table"),
@@ -108,6 +112,16 @@ def _answer(context: Context) -> Markup:
         *(tag("p", line) for line in _published_lines(job, result, language)),
         left_out_html(SEARCH_LEFT_OUT.values(), language, **facts),
     )
+
+
+def _alike(result: SearchResult, language: str) -> Iterator[str]:
+    """How many of the first places are no order, for none is surely slower than the first."""
+    best = result.best
+    orders = (order_of(best[0], other).share < SURE for other in best[1:])
+    count = 1 + sum(1 for _ in itertools.takewhile(bool, orders))
+    if count > 1:
+        facts = {"last": count, "share": f"{SURE:.0%}"}
+        yield saying(TRAFFIC, language)("search_alike", **facts)
 
 
 def _published_lines(job: SearchJob, result: SearchResult, language: str) -> Iterator[str]:

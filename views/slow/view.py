@@ -67,7 +67,8 @@ def _answer(seen: SeenSlow, context: Context) -> Markup:
     language = context.language
     parts: list[Markup | str] = [_verdict(seen, language)]
     if seen.slow.ranks:
-        parts.append(lost_html(seen, language))
+        beside = tag("div", _next(seen, language))
+        parts.append(tag("div", tag("div", lost_html(seen, language)), beside, class_="slow-pair"))
     parts.append(_ran(seen, context))
     if not is_empty(context.state.traces_digest) and is_empty(context.state.traces):
         parts.append(_files(seen, language))
@@ -75,7 +76,6 @@ def _answer(seen: SeenSlow, context: Context) -> Markup:
         return together(*parts, _untold(seen, language))
     return together(
         *parts,
-        _next(seen, language),
         _timeline(seen, context),
         chain_html(seen, language),
         last_html(seen, language),
