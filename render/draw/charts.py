@@ -35,7 +35,7 @@ THICK = 0.75
 
 
 def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
-    """A bar for each row with its parts side by side, and a dashed line at the limit."""
+    """A bar for each row with its parts side by side, and a dashed line at a limit with a name."""
     look = LOOKS[theme]
     side = THICK * chart.row
     corners, sizes, fills = [], [], []
@@ -56,10 +56,11 @@ def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
         ):
             words.append(Words(at, line, text, LABEL, ink_of, "end", bold, is_middle=True))
     yield Blocks(np.array(corners), np.array(sizes), fills, edge=look.page, width=0.8)
-    at = chart.left + chart.limit * chart.pixels
-    yield Lines([[(at, chart.top - 4), (at, chart.height)]], look.ink, 2.0, (7.4, 3.2))
-    anchor = "end" if chart.limit * chart.pixels > chart.plot / 2 else "start"
-    words.append(Words(at, chart.top - 9, chart.limit_name, LABEL, look.ink, anchor, True))
+    if chart.limit_name:
+        at = chart.left + chart.limit * chart.pixels
+        yield Lines([[(at, chart.top - 4), (at, chart.height)]], look.ink, 2.0, (7.4, 3.2))
+        anchor = "end" if chart.limit * chart.pixels > chart.plot / 2 else "start"
+        words.append(Words(at, chart.top - 9, chart.limit_name, LABEL, look.ink, anchor, True))
     yield from words
 
 

@@ -128,7 +128,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class BarsChart:
-    """Bars on one scale, and a named line at ``limit``."""
+    """Bars on one scale, and a line at ``limit`` if that has a name."""
 
     bars: tuple[Bar, ...]
     limit: float
@@ -136,8 +136,13 @@ class BarsChart:
     legend: tuple[Entry, ...] = ()
     plot: float = 720.0
     row: float = 24.0
+    right: float = 92.0  # for the captions
 
-    left, right, top = 62.0, 92.0, 22.0
+    left = 62.0
+
+    @property
+    def top(self) -> float:
+        return 22.0 if self.limit_name else 2.0
 
     def fitted(self, room: tuple[float, float]) -> BarsChart:
         """The chart as wide as its height requires on a slide; lower rows if there are many."""

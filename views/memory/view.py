@@ -244,7 +244,7 @@ def _lora(trained: Trained, say: Callable[..., str]) -> str:
         targets=training.lora_targets,
         added=f"{added / 1e6:,.1f}",
         share=f"{100 * added / total_parameters(trained.model):.2g}",
-        frozen=MEMORY[f"frozen_{training.frozen}"]["en"],
+        frozen=say(f"frozen_{training.frozen}"),
         gradients=bytes_text(gradient * sum(stage.trained[:2])),
         full=bytes_text(gradient * stage.parameters.total),
     )

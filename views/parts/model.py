@@ -32,8 +32,8 @@ from ..base.html import fine, fold, table, tag, together
 MOST_STAGES = 16
 """The most stages of a strip; of more, the first and the last."""
 
-NARROW = 300.0
-"""The width of the strip's bars on the page, which fits a telephone."""
+NARROW, NUMBER = 280.0, 24.0
+"""Widths of the strip on the page, which fit a telephone: its bars, and the number of layers."""
 
 
 def kind_name(kind: LayerKind, language: str) -> str:
@@ -79,7 +79,7 @@ def strip_chart(
         for place, number in counts
     )
     most = max(map(len, by_rank))
-    return BarsChart(bars, float(most), "", legend, plot=NARROW)
+    return BarsChart(bars, float(most), "", legend, plot=NARROW, right=NUMBER)
 
 
 def _runs(
@@ -101,7 +101,7 @@ def strip_html(model: Model, dealing: Dealing, language: str) -> Markup:
     return together(
         tag("h3", say("strip_title")),
         Markup(drawn),
-        tag("ul", *names, class_="memory-legend"),
+        tag("ul", *names, class_="memory-legend layer-legend"),
         fine(say("strip_note")),
     )
 
