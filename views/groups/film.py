@@ -77,24 +77,32 @@ def film(sent: object) -> str:
         return as_json({"refused": sentence(error, state.language)})
 
 
+def strip_of(context: Context) -> dict[str, object]:
+    """What of the film stands below the picture before it plays: ``busy`` and ``seconds``.
+
+    Errors: LayoutError for an invalid schedule, batch or layers.
+    """
+    seconds: dict[str, float | None] = dict.fromkeys(("pipeline", *AFTER))
+    with suppress(LayoutError):  # the ops need no model, their seconds do
+        estimate = context.trained.estimate(context.layout)
+        for name, parts in AFTER.items():
+            seconds[name] = sum(estimate.parts[part] for part in parts)
+        seconds["pipeline"] = estimate.seconds - sum(filter(None, seconds.values()))
+    return {"busy": busy_texts(timeline_of(context)), "seconds": seconds}
+
+
 def film_of(context: Context) -> dict[str, object]:
     """The film of a context. Errors: LayoutError for an invalid schedule, batch or layers."""
     layout, state = context.layout, context.known
     timeline = timeline_of(context)
     stages = stages_of(schedule_of(schedule_name(state), layout, state), state)
-    seconds: dict[str, float | None] = dict.fromkeys(("pipeline", *AFTER))
     step, sent = "", dict[str, object]()
-    with suppress(LayoutError):  # the film needs no model, its seconds do
-        estimate = context.trained.estimate(layout)
-        step = step_text(estimate)
-        for name, parts in AFTER.items():
-            seconds[name] = sum(estimate.parts[part] for part in parts)
-        seconds["pipeline"] = estimate.seconds - sum(filter(None, seconds.values()))
+    with suppress(LayoutError):
+        step = step_text(context.trained.estimate(layout))
         sent = sent_in(context, timeline.plan.m)
     return {
-        "busy": busy_texts(timeline),
+        **strip_of(context),
         "moves": moves_of(timeline),
-        "seconds": seconds,
         "step": step,
         "layers": max(counts_of(stages, state), default=1) if stages else 1,
         **{"message": "", "shared": {}, "gradients": ["", []], **sent},

@@ -35,7 +35,7 @@ from ..parts.chain import ROLES, chain_of
 from ..parts.measured import measured, outlier_name, outlier_text, range_of
 from ..parts.numbers import numbers_html
 from ..parts.values import heat_of
-from .film import timeline_of
+from .film import strip_of, timeline_of
 
 MOST_IDLE = 0.3
 """The share of a pipeline's time that has the last colour of its scale, for every layout."""
@@ -55,6 +55,7 @@ def lens(sent: object) -> str:
     """The costs of a state sent by the page, as far as they are known, as JSON.
 
         numbers   the four numbers of the job as HTML, as the view shows them
+        strip     the step that can be played, before it is (film.strip_of)
         lenses    on the first screen, by view {"shares": of its scale, by pipeline stage,
                   "said": by stage, "scale": [least, most] in words, "asks": its question,
                   "says": the answer}; of a hang {"ranks": {rank: role}}; of numbers that were
@@ -71,7 +72,11 @@ def lens(sent: object) -> str:
     for name, work in LENSES.items() if view == "groups" else ():
         with suppress(LayoutError):  # the view itself says why
             lenses[name] = work(context)
-    return as_json({"numbers": numbers_html(context, view), "lenses": lenses})
+    answer: dict[str, object] = {"numbers": numbers_html(context, view), "lenses": lenses}
+    if view == "groups":
+        with suppress(LayoutError):
+            answer["strip"] = strip_of(context)
+    return as_json(answer)
 
 
 def view_named(state: State) -> str:

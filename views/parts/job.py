@@ -56,7 +56,14 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
     on_nodes: figures of the same groups on the nodes, to which a switch turns the pictures.
     """
     layout, rank, language = spec.layout, spec.rank, spec.language
-    figures = [_figure(spec, mesh, groupings) for _, mesh, groupings in spec.sides]
+    pictures = [
+        job_of_grid(spec, mesh, marked(layout, groupings), spec.room)
+        for _, mesh, groupings in spec.sides
+    ]
+    figures = [
+        _figure(spec, mesh, groupings, picture)
+        for (_, mesh, groupings), picture in zip(spec.sides, pictures, strict=True)
+    ]
     if on_nodes:
         ways = (("mesh", figures), ("nodes", on_nodes))
         figures = [
@@ -78,11 +85,14 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
     return tag(
         "div",
         tag("div", tag("div", *asks), class_="asks"),
-        tag("div", *figures, lenses, _player(spec), class_="jobs"),
-        tag("div", tag("div", groups_card, costs, hint, **card), *insets, class_="side"),
-        class_=spec.look,
+        tag("div", *figures, lenses, _player(spec), hint, class_="jobs"),
+        tag("div", tag("div", groups_card, costs, **card), *insets, class_="side"),
+        class_=spec.look + " beside" * (is_large or pictures[0].width < NARROW),
     )
 
+
+NARROW = 600
+"""The width in pixels of a picture below which the card of a GPU stands beside it."""
 
 LENSES = {"hang": "", "hosts": "measures"}
 """What the cells may be coloured by beside the four numbers of a job, named by the view that
@@ -130,13 +140,17 @@ def _ways(language: str) -> Markup:
     return tag("div", *buttons, class_="orders", role="group", aria_label=JOB["ways"][language])
 
 
+MOST_ROWS = 6
+"""The most stages with a row below the picture (film.js)."""
+
+
 def _no_player(_: PictureSpec) -> Markup:
     return Markup()
 
 
 @of_server(_no_player)
 def _player(spec: PictureSpec) -> Markup:
-    """The player of a step on the pictures (views/client/picture/film.js); empty until it plays."""
+    """The player of a step on the pictures (views/client/picture/film.js)."""
     language = spec.language
     play, stop = JOB["film_play"][language], JOB["film_stop"][language]
     strip = tag("div", class_="film-track", aria_hidden="true")
@@ -149,18 +163,19 @@ def _player(spec: PictureSpec) -> Markup:
             "div", strip, place, tag("div", class_="film-names"), class_="film-strip", data_told=""
         ),
         tag("p", class_="film-says", aria_live="off"),
-        class_="film player",
+        class_="film player still",
+        style=f"--rows:{min(spec.layout.mesh.size('pp'), MOST_ROWS)}",
         role="group",
         aria_label=JOB["film"][language],
     )
 
 
-def _figure(spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping]) -> Markup:
+def _figure(
+    spec: PictureSpec, mesh: Mesh, groupings: Sequence[Grouping], picture: scene.JobPicture
+) -> Markup:
     """One grid; with two, the title says which."""
     layout, language, has_two = spec.layout, spec.language, len(spec.sides) > 1
-    room = spec.room
     groupings = marked(layout, groupings)
-    picture = job_of_grid(spec, mesh, groupings, room)
     of_experts = mesh == layout.expert
     reads = reading(layout, picture, language)
     text = described(layout, picture, groupings, language)

@@ -58,8 +58,7 @@ class PictureSpec(Context):
     @property
     def look(self) -> str:
         """The CSS classes of the first screen."""
-        raster = " raster" * (self.layout.world_size > NUMBERED)
-        return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}{raster}"
+        return f"hero{' two' * (len(self.sides) > 1)}{' stacked' * self.is_stacked}"
 
     @cached_property
     def script_groups(self) -> list[Grouping]:

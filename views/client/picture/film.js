@@ -32,7 +32,8 @@ async function load() {
   if (answer?.moves) reel = reelOf(answer);
 }
 
-function reelOf({ busy, moves, seconds, step, layers, message, shared, gradients }) {
+// Where the pipeline, gradients and optimizer end, as shares of the step that can be seen.
+function endsOf(seconds) {
   const averages = kinds.some((kind) => IS_DATA.test(kind.name) && members(kind, 0).length > 1);
   const whole = seconds.pipeline === null ? 0 : seconds.pipeline + seconds.dp + seconds.optimizer;
   const share = (name) => {
@@ -41,9 +42,10 @@ function reelOf({ busy, moves, seconds, step, layers, message, shared, gradients
   };
   const dp = share('dp');
   const optimizer = share('optimizer');
-  const told = { message, shared, gradients, seconds };
-  return { busy, moves, step, layers, ...told, ends: { pipeline: 1 - dp - optimizer, dp: 1 - optimizer, optimizer: 1 } };
+  return { pipeline: 1 - dp - optimizer, dp: 1 - optimizer, optimizer: 1 };
 }
+
+const reelOf = (answer) => ({ ...answer, ends: endsOf(answer.seconds) });
 
 // --- What is drawn over a picture ---------------------------------------------------------------------
 
@@ -243,24 +245,40 @@ function flowsOf({ view, lines }) {
 // --- The strip ----------------------------------------------------------------------------------------
 
 // What the chosen GPU does over the step, and what comes after.
+// A row for each stage, of more than a few for some from the first to the last; then what all do.
+const MOST_ROWS = 6;
+const startsOf = (ends) => ({ pipeline: 0, dp: ends.pipeline, optimizer: ends.dp });
+const tailsOf = (ends) => ['dp', 'optimizer'].filter((name) => ends[name] > startsOf(ends)[name]);
+
+function drawTrack(busy, ends) {
+  const rows = Math.min(busy.length, MOST_ROWS);
+  const texts = Array.from({ length: rows }, (_, row) => busy[Math.round((row * (busy.length - 1)) / Math.max(1, rows - 1))]);
+  const box = (kind, left, wide, row) => {
+    const place = row === undefined ? 'height:100%' : `top:${((100 * row) / rows).toFixed(2)}%;height:${(100 / rows).toFixed(2)}%`;
+    return `<i class="is-${kind}" style="left:${left.toFixed(2)}%;width:${wide.toFixed(2)}%;${place}"></i>`;
+  };
+  let boxes = '';
+  texts.forEach((text, row) => {
+    const each = (100 * ends.pipeline) / text.length;
+    let from = 0;
+    for (const run of text.match(/(.)\1*/g)) {
+      if (run[0] !== ' ') boxes += box(NAMES[run[0]], from * each, run.length * each, row);
+      from += run.length;
+    }
+  });
+  const starts = startsOf(ends);
+  for (const name of tailsOf(ends)) boxes += box(name, 100 * starts[name], 100 * (ends[name] - starts[name]));
+  filmBar().querySelector('.film-track').innerHTML = boxes;
+}
+
 function drawStrip() {
   const bar = filmBar();
   if (!reel) return;
   const { ends } = reel;
-  const text = reel.busy[stageOf(grids[0], active())] ?? reel.busy[0];
-  const each = (100 * ends.pipeline) / text.length;
-  const box = (kind, left, wide) => `<i class="is-${kind}" style="left:${left.toFixed(2)}%;width:${wide.toFixed(2)}%"></i>`;
-  let boxes = '';
-  let from = 0;
-  for (const run of text.match(/(.)\1*/g)) {
-    if (run[0] !== ' ') boxes += box(NAMES[run[0]], from * each, run.length * each);
-    from += run.length;
-  }
-  const tails = ['dp', 'optimizer'].filter((name) => ends[name] > (name === 'dp' ? ends.pipeline : ends.dp));
-  const starts = { pipeline: 0, dp: ends.pipeline, optimizer: ends.dp };
-  for (const name of tails) boxes += box(name, 100 * starts[name], 100 * (ends[name] - starts[name]));
-  bar.querySelector('.film-track').innerHTML = boxes;
+  drawTrack(reel.busy, ends);
+  const [starts, tails] = [startsOf(ends), tailsOf(ends)];
   const names = ['pipeline', ...tails];
+  bar.classList.remove('still');
   bar.querySelector('.film-names').innerHTML = names
     .map((name) => {
       const side = name === 'optimizer' ? 'right:0' : `left:${(100 * starts[name]).toFixed(1)}%`;
@@ -316,10 +334,10 @@ function rewind() {
   [reel, covers, moment] = [null, [], 0];
   const bar = filmBar();
   if (!bar) return;
+  bar.classList.add('still');
   filmStrip().dataset.told = '';
   bar.querySelector('.film-says').textContent = '';
   bar.querySelector('input').value = 0;
-  bar.querySelector('.film-track').innerHTML = '';
   bar.querySelector('.film-names').innerHTML = '';
 }
 

@@ -26,6 +26,8 @@ async function askCosts() {
   known = answer;
   tellCosts(active());
   if (lensed) tint();
+  // The step as it is before it is played.
+  if (answer.strip && filmBar() && !reel) drawTrack(answer.strip.busy, endsOf(answer.strip.seconds));
 }
 
 const numbers = () => element.querySelector('#numbers');
