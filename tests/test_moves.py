@@ -644,3 +644,45 @@ def test_ranks_of_a_server_are_those_of_its_own_order():
         assert stage == next(
             group.index(rank) for group in layout.every["pp"].groups().tolist() if rank in group
         )
+
+
+def torchtitan(**sizes):
+    return Job(framework="torchtitan", **sizes).layout()
+
+
+HSDP = {
+    "same": (torchtitan(nodes=4, instances=4), torchtitan(nodes=4, instances=4)),
+    "copies to one": (torchtitan(nodes=4, instances=4), torchtitan(nodes=4)),
+    "one to copies": (torchtitan(nodes=4), torchtitan(nodes=4, instances=4)),
+    "to tp": (torchtitan(nodes=2, instances=2), torchtitan(nodes=2, tp=2, instances=2)),
+    "to whole": (torchtitan(nodes=2, instances=2), torchtitan(nodes=1, tp=4)),
+}
+
+
+@pytest.mark.parametrize("name", HSDP)
+def test_each_rank_receives_its_part_of_a_copy_whole(name):
+    source, target = HSDP[name]
+    cut = (True, name != "to whole")
+    llama = MODELS["llama3-8b"].model
+    moves = weight_moves(llama, source, target, fsdp=cut)
+    copies = target.job.instances if cut[1] else 1
+    shards = target.world_size // target.mesh.size("tp") // copies if cut[1] else 1
+    by_rank = [sum(sum(row.sizes) for row in moves.rows(rank)) for rank in range(target.world_size)]
+    assert sum(by_rank) == sum(moves.bytes)
+    # Norms are whole on each tp rank, and rows that do not divide are padded.
+    whole = 2 * total_parameters(llama) / target.mesh.size("tp") / shards
+    assert by_rank == pytest.approx([whole] * len(by_rank), rel=2e-3)
+
+
+def test_a_copy_that_a_gpu_is_in_is_its_own_source():
+    for name, between in (("same", 0), ("copies to one", 0)):
+        source, target = HSDP[name]
+        assert (
+            weight_moves(
+                MODELS["llama3-8b"].model, source, target, fsdp=(True, True)
+            ).bytes.between_nodes
+            == between
+        )
+    source, target = HSDP["one to copies"]
+    moves = weight_moves(MODELS["llama3-8b"].model, source, target, fsdp=(True, True))
+    assert moves.bytes.between_nodes / sum(moves.bytes) == pytest.approx(3 / 4, rel=1e-3)

@@ -6,8 +6,10 @@ of them holds rows / ranks rows, rounded up, so that the last ones may hold fewe
 torch.chunk cuts (pytorch/pytorch, torch/distributed/fsdp/_fully_shard/_fsdp_common.py,
 _chunk_with_empty). A tensor that tensor parallelism cuts along axis 1 is cut along both axes.
 
-Every element is held by one rank only; a tensor that tp copies, by one rank for each tp coordinate.
-So there is no sender to choose: a rank receives from the ranks with its own tp coordinate.
+Every element is held by one rank of a copy only; a tensor that tp copies, by one rank for each tp
+coordinate. So there is no sender to choose: a rank receives from the ranks with its own tp
+coordinate. Of HSDP's copies, each cut over its own ranks, it receives from the one that it is in
+itself, or the copies take turns.
 
 Totals are worked out without listing pairs of ranks. If the target is not cut, every rank that
 needs a part receives all of its runs: a `Fan`, whose sums are products of counts. If it is cut too,
@@ -72,7 +74,7 @@ class Sharded:
         overlap, axis = _overlap(tensor, source, target), cut_axis(tensor, source, target)
         blocks = tensor.blocks if max(overlap.source_parts, overlap.target_parts) > 1 else 1
         own = _parts(target, tensor)[at]
-        begin, end = target.run(tensor, self._index(target, tensor)[at])
+        begin, end = target.run(tensor, target.place(tensor)[at])
         each = source.run_length(tensor)
         meets = [overlap.meet(part) for part in range(target.parts(tensor))]
         firsts, stops = (np.array(ends)[own] for ends in zip(*((m.start, m.stop) for m in meets)))
@@ -108,7 +110,7 @@ class Sharded:
         columns: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
     ) -> Iterator[Slices]:
         """Rows from begin to end of the target's part, by the runs of the source that hold them."""
-        own_start, _ = self.target.run(tensor, self._index(self.target, tensor)[at])
+        own_start, _ = self.target.run(tensor, self.target.place(tensor)[at])
         first, last = begin + shift, end + shift  # as counted in the source's part
         run = first // each
         count = np.where(last > first, (last - 1) // each - run + 1, 0)
@@ -159,8 +161,22 @@ class Sharded:
                 (int(each),), at[here], part[here], None if ep_rank is None else ep_rank[here]
             )
             holders, shard = self._owners.holders(wish)
-            sources[here] = holders.ranks[shard, run[here]]
+            place = self._copy(tensor)[at[here]] * source.shards(tensor) + run[here]
+            sources[here] = holders.ranks[shard, place]
         return sources
+
+    def _copy(self, tensor: Tensor) -> np.ndarray:
+        """The copy of the source that each receiver receives from: its own GPU's, or in turns."""
+        source, target = self.source, self.target
+        if source.copies == 1:
+            return np.zeros(target.ranks, dtype=np.int64)
+        ranks = np.arange(target.ranks) + target.first_rank - source.first_rank
+        inside = (ranks >= 0) & (ranks < source.ranks)
+        here, there = (
+            side.expert_copy if tensor.expert else side.dense_copy for side in (source, target)
+        )
+        own = here[np.where(inside, ranks, 0)] // source.shards(tensor)
+        return np.asarray(np.where(inside, own, there % source.copies))
 
     def _lane_of(self, home: Home, is_expert: bool) -> tuple[np.ndarray, np.ndarray]:
         """The stage and the lane of tp that each receiver receives from: those of its own GPU, if
@@ -176,10 +192,6 @@ class Sharded:
         stage = source.pp_at[ranks]
         stage = np.where(inside & np.isin(stage, home), stage, home[0])
         return stage, np.where(inside, at_source[ranks], at_target % lanes)
-
-    @staticmethod
-    def _index(side: ShardedModel, tensor: Tensor) -> np.ndarray:
-        return side.expert_copy if tensor.expert else side.dense_copy
 
     # -- all of it -------------------------------------------------------------------------------
 
@@ -215,14 +227,15 @@ class Sharded:
         target, is_whole = self.target, self.source.parts(tensor) == 1
         own = self._wanted(tensor)
         stages, lanes = self._lane(home, tensor.expert)
-        lane_of = np.stack((stages, lanes if is_whole else np.zeros_like(lanes)))
+        copies, shards = self._copy(tensor), self.source.shards(tensor)
+        lane_of = np.stack((stages, lanes if is_whole else np.zeros_like(lanes), copies))
         for same in np.unique(own[at]):
             ranks = at[own[at] == same]
             parts, runs, elements = self._runs(tensor, int(_parts(target, tensor)[ranks[0]]))
             spend(4 + len(runs) // 8 + len(ranks) // 8, "ranks", control="nodes")
             found, receivers = [], []
-            for stage, lane in np.unique(lane_of[:, ranks], axis=1).T.tolist():
-                members = ranks[(lane_of[:, ranks] == [[stage], [lane]]).all(axis=0)]
+            for stage, lane, copy in np.unique(lane_of[:, ranks], axis=1).T.tolist():
+                members = ranks[(lane_of[:, ranks] == [[stage], [lane], [copy]]).all(axis=0)]
                 wish = Wish(
                     (stage,),
                     np.broadcast_to(members[0], parts.shape),
@@ -230,7 +243,7 @@ class Sharded:
                     None if ep_rank is None else np.full_like(parts, ep_rank[0]),
                 )
                 holders, shard = self._owners.holders(wish)
-                found.append(holders.ranks[shard, runs])
+                found.append(holders.ranks[shard, copy * shards + runs])
                 receivers.append(members + target.first_rank)
             yield Fan(np.stack(found), elements * int(sizes[ranks[0]]), tuple(receivers))
 
@@ -294,7 +307,7 @@ class Sharded:
         if cut_axis(tensor, self.source, target) == 1:
             elements = found.length * found.rows
         sizes = elements * np.asarray(count)[found.at] * element_bytes
-        same, index = self._wanted(tensor), self._index(target, tensor)[found.at]
+        same, index = self._wanted(tensor), target.place(tensor)[found.at]
         same = same[found.at] * target.ranks
         same = (same + (index if target.fsdp else 0)) * self.source.ranks + found.run
         return Stream(found.sources, found.at + target.first_rank, sizes, same)

@@ -33,7 +33,7 @@ class ShardedModel:
 
     dealing: assignment of layers to stages. padded: whether the vocabulary has Megatron's padding,
     up to a multiple of 128 * tp; otherwise up to a multiple of tp. fsdp: whether data parallelism
-    shards each tensor parallel part further (`fsdp`).
+    shards each tensor parallel part further (`fsdp`); in HSDP over the ranks of one of its copies.
 
     Errors: LayoutError for a model that these sizes do not cut evenly.
     """
@@ -61,6 +61,11 @@ class ShardedModel:
             yield from (t for t in tensors_of(self.model, place) if t.axis is not None)
 
     # -- sizes -----------------------------------------------------------------------------------
+
+    @property
+    def copies(self) -> int:
+        """The whole copies that data parallelism cuts apart (HSDP's replicas)."""
+        return self.layout.job.instances if self.fsdp else 1
 
     @property
     def ranks(self) -> int:
@@ -108,8 +113,17 @@ class ShardedModel:
         """Elements of `rows` that a rank holds; the last ranks may have fewer."""
         if not self.fsdp:
             return self.rows(tensor)
-        shards = self.pp * (self.ep * self.etp if tensor.expert else self.tp)
-        return -(-self.rows(tensor) // (self.ranks // shards))
+        return -(-self.rows(tensor) // self.shards(tensor))
+
+    def shards(self, tensor: Tensor) -> int:
+        """The ranks that cut one copy of a part of a tensor between them."""
+        parts = self.pp * (self.ep * self.etp if tensor.expert else self.tp)
+        return max(1, self.ranks // parts // self.copies)
+
+    def place(self, tensor: Tensor) -> np.ndarray:
+        """The place of each rank among those that cut a copy of its part: int64, shape (ranks,)."""
+        index = self.expert_copy if tensor.expert else self.dense_copy
+        return index % self.shards(tensor) if self.copies > 1 else index
 
     def run(self, tensor: Tensor, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """[start, end) of a rank's elements in `rows`, for each place among the ranks that share

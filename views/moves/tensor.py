@@ -94,8 +94,7 @@ def cuts_of(transfer: WeightTransfer, row: TensorMove) -> Cuts:
     ends = tuple(length // blocks for length in lengths)
     each = (ends[0] // parts[0], ends[1] // parts[1]) if is_tp else ends
     places = target.etp_at if tensor.expert else target.tp_at
-    copies = target.expert_copy if tensor.expert else target.dense_copy
-    begin = int(target.run(tensor, copies[[at]])[0][0]) if row.axis == 0 else 0
+    begin = int(target.run(tensor, target.place(tensor)[[at]])[0][0]) if row.axis == 0 else 0
     own = int(places[at]) if is_tp and parts[1] > 1 else 0
     axis = row.axis or 0
     return Cuts(tensor, axis, blocks, max(ends), each[0], ends[0], each[1], ends[1], begin, own)
