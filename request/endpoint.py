@@ -129,7 +129,7 @@ class Parameters:
             refused = error.renamed(OF_MATHS).renamed(names)
             fixes = [
                 {
-                    name: self.rows[name].start if value is None else value
+                    name: _usual(self.rows[name]) if value is None else value
                     for name, value in fix.items()
                 }
                 for fix in refused.alternatives
@@ -256,6 +256,12 @@ def names_of(names: object) -> list[str] | None:
     return names.split() or None
 
 
+def _usual(row: Parameter) -> object:
+    """What a parameter is where nothing is said of it, as a value that may be said."""
+    default = FIELDS[row.field].row.default if row.field else None
+    return row.start if row.start not in ("", -1) or default is None else default
+
+
 def empty_if_zero(value: object) -> object:
     """A number as a value of the state; an empty text for 0, which means that it is not set."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -309,6 +315,9 @@ OF_TRAINING = (
 )
 """Fields of the page about the training of a model."""
 
+OF_ENGINE = ("zero", "precision")
+"""Fields whose default is that of the data parallelism that runs (training.sharding.words)."""
+
 RENAMED = {"schedule": "memory_schedule"}
 """Fields that have other names as parameters of endpoints."""
 
@@ -318,7 +327,10 @@ TRAINING = Parameters(
         "model": parameter("model", means='a published model, such as "llama3-70b"'),
         "config": parameter("config"),
         "changes": CHANGES,
-        **{RENAMED.get(name, name): parameter(name) for name in OF_TRAINING},
+        **{
+            RENAMED.get(name, name): parameter(name, is_open=name in OF_ENGINE)
+            for name in OF_TRAINING
+        },
     },
     late=(*NUMBER_NAMES, *LORA),
 )
@@ -376,7 +388,7 @@ def _as_parameters(fix: Mapping[str, object], state: State) -> dict[str, object]
     the published model is in `changes`."""
     rows = {row.field: row for row in (*TRAINING.rows.values(), *LAYOUT.rows.values())}
     parameters = {
-        name: rows[name].start if value == "" and name in rows else _typed(name, value)
+        name: _usual(rows[name]) if value == "" and name in rows else _typed(name, value)
         for name, value in fix.items()
         if name not in OF_MODEL
     }
