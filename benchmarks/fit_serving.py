@@ -287,9 +287,21 @@ def _write(name: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
         csv.writer(written, lineterminator="\n").writerows([head, *rows])
 
 
+PUBLISHERS = {
+    "aic:InferenceX": "InferenceX",
+    "aic:gap": "NVIDIA aiconfigurator",
+    "InferenceX": "InferenceX",
+    "sgl-cookbook": "SGLang cookbook",
+    "SGLang on Ascend": "SGLang",
+}
+"""Who published a run, by how its source's id begins."""
+
+
 def _source(row: dict[str, str]) -> str:
-    path, _, line = row["source"].partition(" id=")
-    return f"{path.split('/')[-1]} {line}" if line else path
+    """Who published a run, and the run or the file of it."""
+    path, _, run = row["source"].partition(" id=")
+    who = next(name for start, name in PUBLISHERS.items() if row["source_id"].startswith(start))
+    return f"{who}: {run or path.split(' (')[0].split('/')[-1]}"
 
 
 def _alone_rows() -> Iterator[Sequence[object]]:

@@ -199,5 +199,5 @@ def test_a_number_that_is_not_known_says_so_and_servers_have_their_own():
     assert SHELL["number_unknown_memory"]["en"] in drawn
     server = State(framework="vllm", pp=1, tp=8, model="llama3-8b")
     own = Context(resolve(server), server)
-    assert [view for _, view, _ in rows_for(own)] == ["groups", "memory", "memory"]
+    assert [view for _, view, _ in rows_for(own)] == ["groups", "memory", "estimate", "nodes"]
     assert "tokens" in numbers_html(own, "memory")

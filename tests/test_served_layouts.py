@@ -234,7 +234,7 @@ def test_the_page_shows_curve_parts_and_measured_runs():
     picture = answer(state).picture
     assert "speed-chart" in picture
     assert picture.count('speed-gpu"') == 8
-    assert "silicon_sample.csv" in picture
+    assert "InferenceX: 2026_04_06_llama" in picture
     alone = answer(state.changed({"cluster": "mi300x", "model": "kimi-linear"})).picture
     assert "speed-chart" not in alone
     assert "is not worked out" in alone

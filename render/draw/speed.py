@@ -53,22 +53,22 @@ def _curve(chart: SpeedChart, curve: SpeedCurve, theme: str) -> Iterator[Mark]:
 
 
 def _names(chart: SpeedChart, theme: str) -> Iterator[Mark]:
-    """Each curve's name at its upper end, none over another."""
+    """Each curve's name left of its upper end, none over another."""
     look, taken = LOOKS[theme], list[tuple[float, float, float]]()
-    for curve in chart.curves:
+    for curve in sorted(chart.curves, key=lambda one: -one.spots[-1][1]):
         if not curve.name:
             continue
         x, y = chart.place(curve.spots[-1])
         wide = CHARACTER * len(curve.name)
-        start = min(max(x - wide / 2, chart.left + 3), chart.right - wide)
-        y = max(chart.top + 8, y - 8)
+        end, y = max(x - 7, chart.left + wide + 3), max(chart.top + 8, y + 4)
         while any(
-            abs(y - at) < 13 and start < right + 6 and left < start + wide + 6
+            abs(y - at) < 13 and end - wide < right + 6 and left < end + 6
             for left, right, at in taken
         ):
             y += 13
-        taken.append((start, start + wide, y))
-        yield Words(start, y, curve.name, LABEL, look.ink, bold=curve.is_own)
+        taken.append((end - wide, end, y))
+        ink = HERE[theme] if curve.is_own else look.ink
+        yield Words(end, y, curve.name, LABEL + 1, ink, "end", bold=True)
 
 
 def _axes(chart: SpeedChart, theme: str) -> Iterator[Mark]:

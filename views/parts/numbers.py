@@ -18,9 +18,10 @@ from groups import LayoutError
 from request.answers.estimate.measured import measured_of, measured_seconds
 from request.answers.estimate.words import about
 from request.answers.sentence import spoken
+from request.answers.served.speed import numbers_of_server
+from request.answers.served.words import ms, rate_text
 from request.answers.traffic import rows_of
 from request.context import Context, of_server
-from request.served import served_of
 from request.trained import GIB
 from request.units import bytes_text
 from request.words import saying
@@ -102,25 +103,53 @@ def sent(context: Context) -> Number:
     return Number(bytes_text(across), (SHELL["number_traffic"][context.language],))
 
 
+def shared(context: Context) -> Number:
+    """How many GPUs work on one request together, and how many such parts there are."""
+    say, found = saying(SHELL, context.language), numbers_of_server(context)
+    value = say(f"number_shared{_one(found.sharing)}", count=f"{found.sharing:,}")
+    return Number(value, (say(f"number_shared_of{_one(found.parts)}", parts=f"{found.parts:,}"),))
+
+
+def _one(number: int) -> str:
+    return "_one" if number == 1 else ""
+
+
 def cached(context: Context) -> Number:
-    """The tokens for which the caches of all servers have room."""
-    say, served = saying(SHELL, context.language), served_of(context)
-    return Number(say("number_cache", tokens=f"{served.tokens:,}"), (say("number_cache_of"),))
+    """The memory of a GPU without its cache, and the tokens for which all caches have room."""
+    say, found = saying(SHELL, context.language), numbers_of_server(context)
+    value = say(
+        "number_memory",
+        held=f"{found.held / GIB:.1f}",
+        most=f"{found.capacity / GIB:,.0f}",
+    )
+    return Number(value, (say("number_cache_of", tokens=short(found.tokens)),))
 
 
-def answered(context: Context) -> Number:
-    """The requests of the longest length that they hold at once."""
-    say, served = saying(SHELL, context.language), served_of(context)
-    of = say("number_requests_of", length=f"{served.memory.serving.length:,}")
-    return Number(say("number_requests", requests=f"{served.requests:,.0f}"), (of,))
+def told(context: Context) -> Number:
+    """The milliseconds of a token with its interval, and tokens a second of all servers."""
+    say, found = saying(SHELL, context.language), numbers_of_server(context)
+    if found.speed is None:
+        raise found.refused or AssertionError("no speed and no refusal")
+    speed = found.speed.speed
+    rate, requests = rate_text(found.speed.rate), f"{found.speed.answered:,.0f}"
+    of = (say("number_at_once", requests=requests), say("number_tokens", tokens=rate))
+    value = say("number_token", ms=ms(speed.seconds))
+    return Number(value, of, f"{ms(speed.low)}–{ms(speed.high)}")
+
+
+def left(context: Context) -> Number:
+    """The bytes that a node sends out for one token of every request."""
+    found = numbers_of_server(context)
+    return Number(bytes_text(found.leaves), (SHELL["number_leaves"][context.language],))
 
 
 Row = tuple[str, str, Callable[[Context], Number]]
 
 SERVES: tuple[Row, ...] = (
-    ("", "groups", grouped),
+    ("", "groups", shared),
     ("memory", "memory", cached),
-    ("requests", "memory", answered),
+    ("token", "estimate", told),
+    ("leaves", "nodes", left),
 )
 TRAINS: tuple[Row, ...] = (
     ("", "groups", grouped),
@@ -148,7 +177,8 @@ def numbers_html(context: Context, view: str) -> Markup:
 def _number_html(context: Context, row: Row, view: str, paints: bool) -> Markup:
     lens, leads, find = row
     say = saying(SHELL, context.language)
-    number = Number(say("number_unknown"), (say(f"number_unknown_{leads}"),) if lens else ())
+    unknown = next((one for one in (lens, leads) if f"number_unknown_{one}" in SHELL), "")
+    number = Number(say("number_unknown"), (say(f"number_unknown_{unknown}"),) if lens else ())
     with suppress(LayoutError):  # the view itself says why
         number = find(context)
     is_first = not lens

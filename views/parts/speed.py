@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from descriptions import SPEED
 from render.scenes.speed import SpeedChart, SpeedCurve, Spot
-from request.answers.served.words import layout_text, requests_text
+from request.answers.served.words import requests_text
 from training.serving.layouts import ServedLayout, ServedSearch
 from training.serving.speed import Speed
 
 EVERY = 2
 """Of the points of a curve each so-manieth has its number of requests beside it."""
 
-NAMED = 4
+NAMED = 2
 """The points at the end of a curve that have no number where its name is."""
 
 FRONT_CURVES = 5
@@ -70,13 +70,15 @@ def is_same(one: ServedLayout, other: ServedLayout) -> bool:
 
 
 def front_of(found: ServedSearch, current: ServedLayout | None, language: str) -> SpeedChart:
-    """Curves of the best layouts with their front, and the layout on screen."""
+    """Curves of the best layouts, by their places in the list, with their front, and the layout on
+    screen."""
     shown = dict.fromkeys([0, *(point.place for point in found.front)])
-    places = [at for at in shown if current is None or not is_same(found.best[at], current)]
-    best = [found.best[at] for at in places[:FRONT_CURVES]]
-    curves = [curve_of(each, name=layout_text(each)) for each in best]
+    own = [at for at, each in enumerate(found.best) if current and is_same(each, current)]
+    places = [at for at in shown if at not in own][:FRONT_CURVES]
+    curves = [curve_of(found.best[at], name=str(at + 1)) for at in places]
     if current is not None:
-        curves.append(curve_of(current, is_own=True, name=SPEED["own"][language]))
+        name = str(own[0] + 1) if own else SPEED["own"][language]
+        curves.append(curve_of(current, is_own=True, name=name))
     here = None
     if current is not None:
         spot = spot_of(current, current.answered, current.speed.seconds)
