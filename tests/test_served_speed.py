@@ -45,7 +45,7 @@ def test_rows_of_other_sources_are_told_within_the_goals() -> None:
     law = fit_serving.Law(several)
     found = law.left_out([run.source for run in several])
     assert len(several) > 1300
-    assert np.median(abs(np.expm1(found))) < 0.16
+    assert np.median(abs(np.expm1(found))) < 0.14
     assert np.mean(abs(found) < np.log(2)) > 0.93
     inside = (np.exp(-found) >= speed.LOW) & (np.exp(-found) <= speed.HIGH)
     assert 0.85 <= np.mean(inside) <= 0.97
@@ -168,6 +168,15 @@ def test_experts_that_are_touched_grow_with_tokens_to_all() -> None:
     assert shares[-1] > 0.999
     few, many = (step_work(DEEPSEEK, Cut(8, 8, 1, 8), Load(n, 0, 100)) for n in (1, 512))
     assert few.weights["experts"] < many.weights["experts"] / 20
+
+
+def test_few_requests_of_long_prompts_read_few_experts():
+    """Most of their steps read no prompt: 4 requests of DeepSeek-V3 meet 31 of 256 experts."""
+    long = step_work(DEEPSEEK, Cut(8, 8, 1, 8), Load(4, 8192, 1024))
+    short = step_work(DEEPSEEK, Cut(8, 8, 1, 8), Load(4, 0, 1024))
+    whole = step_work(DEEPSEEK, Cut(8, 8, 1, 8), Load(1e5, 0, 1024)).weights["experts"]
+    assert short.weights["experts"] / whole == pytest.approx(0.119, abs=0.001)
+    assert 1.0 < long.weights["experts"] / short.weights["experts"] < 1.05
 
 
 def test_attention_dp_reads_the_latents_of_its_own_requests_only() -> None:

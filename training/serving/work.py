@@ -4,7 +4,8 @@ In a step every request that is being answered gets a token, and so that as many
 begin, prompts are read beside them: of B requests with prompts of P and answers of A tokens a step
 has B tokens that are answered and B P / A tokens of prompts.
 
-    weights   of a rank, once a step; of E experts those that T tokens meet, E (1 - (1 - k / E)^T)
+    weights   of a rank, once a step; of E experts those that T tokens meet, E (1 - (1 - k / E)^T),
+              T of the requests alone in most steps, and of a part of a prompt in B / A of them
     cache     what the layers keep of each request of the rank: all tokens, a window, the latent, a
               state (which is written too), or what an indexer chooses, with all of its keys
     products  2 operations for each weight of a rank that a token meets
@@ -29,6 +30,9 @@ from ..model import Model
 from .kept import kept_bytes
 from .server import CACHES, ServerMemory
 from .weights import MIXING, Cut, layer_bytes, table_bytes, table_rows
+
+PART = 8192
+"""Tokens of a prompt that one step reads, about (chunks of a prefill)."""
 
 MOST_REQUESTS = 1_000_000
 """The most requests at once and the most tokens of one that are asked about."""
@@ -103,6 +107,20 @@ def touched(experts: int, top_k: int, tokens: float) -> float:
     return 1.0 - (1.0 - top_k / experts) ** tokens if experts else 0.0
 
 
+def met(experts: int, top_k: int, load: Load) -> float:
+    """The share of experts that a step reads on average: few of them with few requests, but nearly
+    all in steps that read a part of a prompt as well.
+
+    >>> few, many = Load(4, 8192, 1024), Load(512, 8192, 1024)
+    >>> round(met(128, 4, few), 3), round(met(128, 4, many), 3)
+    (0.123, 1.0)
+    """
+    with_prompt = min(1.0, load.requests / load.answer * max(1.0, load.prompt / PART))
+    alone = touched(experts, top_k, load.requests)
+    beside = touched(experts, top_k, load.requests + min(load.prompt, PART))
+    return (1.0 - with_prompt) * alone + with_prompt * beside
+
+
 @lru_cache(maxsize=4096)
 def step_work(
     model: Model,
@@ -135,7 +153,7 @@ def step_work(
         sizes = layer_bytes(model, cut, weights, kind)
         moe = kind.moe
         if moe:
-            sizes["experts"] *= touched(moe.experts, moe.top_k, load.tokens)
+            sizes["experts"] *= met(moe.experts, moe.top_k, load)
         for name, size in sizes.items():
             read[name] += number * size
         for mixer in kind.mixers:
