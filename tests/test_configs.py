@@ -55,6 +55,24 @@ def test_what_is_null_or_left_out_is_what_transformers_makes_of_it(row):
         assert counted["layers"] == spread(expected["layers"])
 
 
+PUBLISHED = [
+    json.loads(line)
+    for line in Path(__file__).with_name("data").joinpath("models/published.jsonl").open()
+]
+
+
+@pytest.mark.parametrize("row", PUBLISHED, ids=[row["id"] for row in PUBLISHED])
+def test_published_configurations_have_fields_that_change_nothing(row):
+    for config in (row["config"], {**row["config"], "model_type": None}):
+        counted = config_facts(read_config(config))["parameters"]
+        assert counted["all"] == row["expected"]["parameters"]
+
+
+def test_a_class_without_a_row_is_named():
+    with pytest.raises(LayoutError, match="Orca9ForCausalLM"):
+        read_config({"architectures": ["Orca9ForCausalLM"], "hidden_size": 64})
+
+
 def test_null_is_not_the_default():
     """Moonlight and DeepSeek-V2-Lite say q_lora_rank null: their queries are not compressed."""
     config = {**BY_ID["deepseek_v3-0"]["config"]}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from groups.errors import LayoutError
 from groups.kept import kept
 
-from .reading import CORE, ReadConfig, read_config
+from .reading import CORE, ReadConfig, read_config, type_of
 
 KEPT = ("model_type", "max_position_embeddings", "quantization_config", *CORE)
 """Fields that stay whatever follows from others."""
@@ -26,13 +26,16 @@ def is_config(text: str) -> bool:
     >>> is_config('{"model_type": "llama"}'), is_config("vllm serve"), is_config("{}")
     (True, False, False)
     """
-    if not text.lstrip().startswith("{") or '"model_type"' not in text:
+    if not text.lstrip().startswith("{") or not any(name in text for name in _TYPES):
         return False
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and isinstance(found.get("model_type"), str)
+    return isinstance(found, dict) and type_of(found) != ""
+
+
+_TYPES = ('"model_type"', '"architectures"')
 
 
 def compact(config: str | Mapping[str, object]) -> str:

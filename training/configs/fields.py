@@ -16,13 +16,21 @@ from ..errors import refusal
 from ..model import MAX_SIZE
 
 OLD_NAMES: Mapping[str, tuple[str, ...]] = {
-    "hidden_size": ("n_embd", "d_model", "dim", "emb_dim", "model_dim"),
+    "hidden_size": ("n_embd", "n_embed", "d_model", "dim", "emb_dim", "model_dim"),
     "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
     "num_attention_heads": ("n_head", "n_heads", "num_heads", "decoder_attention_heads"),
     "num_key_value_heads": ("num_kv_heads", "n_head_kv", "multi_query_group_num"),
-    "intermediate_size": ("n_inner", "ffn_hidden_size", "ffn_dim", "d_ff", "inner_dim"),
+    "intermediate_size": (
+        "n_inner",
+        "ffn_hidden_size",
+        "ffn_dim",
+        "d_ff",
+        "inner_dim",
+        "block_ff_dim",
+    ),
     "max_position_embeddings": ("n_positions", "n_ctx", "max_seq_len", "seq_length"),
     "vocab_size": ("padded_vocab_size",),
+    "tie_word_embeddings": ("tie_embedding",),
     "head_dim": ("kv_channels", "attention_head_dim"),
     "num_experts": ("n_routed_experts", "num_local_experts", "moe_num_experts"),
     "num_experts_per_tok": ("moe_k", "moe_topk", "num_experts_per_token", "top_k_experts"),

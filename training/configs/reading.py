@@ -9,6 +9,7 @@ parameters, is named and refused, with what was understood.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -67,8 +68,8 @@ def read_config(config: str | Mapping[str, object]) -> ReadConfig:
     Errors: LayoutError for what is no configuration, and for what is not understood of one.
     """
     raw = _object(config)
-    kind = raw.get("model_type")
-    if not isinstance(kind, str):
+    kind = type_of(raw)
+    if not kind:
         raise refusal("config-without-type", "model_type")
     if kind == TYPE:
         return ReadConfig(read_megatron(raw), kind)
@@ -76,6 +77,24 @@ def read_config(config: str | Mapping[str, object]) -> ReadConfig:
         raise _unknown(kind, raw)
     row = ARCHITECTURES[kind]
     return _composite(raw, kind, row) if row.tower else _language(raw, kind, row)
+
+
+def type_of(raw: Mapping[str, object]) -> str:
+    """The architecture of a configuration: its model_type, else that of its class's name.
+
+    >>> type_of({"architectures": ["Qwen3MoeForCausalLM"]}), type_of({"hidden_size": 64})
+    ('qwen3_moe', '')
+    """
+    kind, classes = raw.get("model_type"), raw.get("architectures")
+    if isinstance(kind, str):
+        return kind
+    if not isinstance(classes, list) or len(classes) != 1 or not isinstance(classes[0], str):
+        return ""
+    name = _CLASS.sub("", classes[0]).lower()
+    return next((one for one in ARCHITECTURES if one.replace("_", "") == name), classes[0])
+
+
+_CLASS = re.compile(r"(ForCausalLM|ForConditionalGeneration|LMHeadModel|Model)$")
 
 
 def _object(config: str | Mapping[str, object]) -> Mapping[str, object]:
