@@ -46,7 +46,7 @@ def roles(inputs: CommandLine) -> Table:
     after = [f"assumed: {note['text']}" for note in facts["assumed"]]
     after += [f"warning: {note['text']}" for note in facts["warnings"]]
     columns = ["role", "ranks", "gpus", "engines", "framework", "sizes"]
-    lines = [*_fullest(facts["fullest"]), *after]
+    lines = [*_fullest(facts["fullest"]), *map(_way, facts["would_fit"]), *after]
     if options.preset is not None and any(n["code"] == CROWDED for n in facts["warnings"]):
         lines.append(ROLES["unstated"]["en"])
     return Report("roles", columns, rows, before=before, after=lines, facts=facts)
@@ -60,6 +60,22 @@ def _fullest(fullest: Document) -> Iterator[str]:
         sizes = f"{gib(fullest['bytes'])} of {gib(fullest['capacity_bytes'])}"
         lacking = f"; not known of {', '.join(fullest['unknown'])}" * bool(fullest["unknown"])
         yield f"fullest moment: {fullest['phase']}, {sizes} on GPU {fullest['gpu']}{lacking}"
+
+
+def _way(way: Document) -> str:
+    """Changes after which the plan fits."""
+    from request.units import gib
+
+    changes = [
+        f"{change['role']} "
+        + (
+            "gives its memory back between its turns"
+            if change["away"]
+            else " ".join(f"{name} {value}" for name, value in change["fields"].items())
+        )
+        for change in way["changes"]
+    ]
+    return f"would fit: {' and '.join(changes)}, {gib(way['bytes'])}"
 
 
 def _read(inputs: CommandLine) -> PlanRead:

@@ -16,6 +16,7 @@ from groups.plan_faults import lost_with
 from request.answers.moves.transfer import weight_transfer
 from request.answers.roles.api import roles
 from request.answers.roles.moments import moments_of, work_of
+from request.answers.roles.said import fullest_text
 from request.context import Context
 from request.roles.edits import edited
 from request.state import State
@@ -25,7 +26,7 @@ from views.export import download, picture_file
 from views.page import answer
 from views.roles.hero import cluster_of_plan
 from views.roles.places import places_of_gpu
-from views.roles.step import fullest_text, way_of
+from views.roles.step import way_of
 
 JOB = State(nodes=8, tp=4, pp=2, model="qwen3-8b", rank="12")
 TEXT = "rollout@0-63:vllm,tp=2;reference@0-63:tp=4;reward@56-63:tp=1"

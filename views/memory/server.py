@@ -17,6 +17,7 @@ from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import Heat
 from render.scenes.server import HEADS, MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
 from render.svg.marks import marks_svg, scene_svg
+from request.answers.roles.said import found_of, fullest_text
 from request.context import Context
 from request.model import model_name
 from request.served import ServedModel, printed_line, served_of
@@ -58,7 +59,7 @@ def server_html(context: Context) -> Markup:
     try:
         served = served_of(context)
         parts: tuple[Markup, ...] = (
-            _verdict(served, language),
+            _verdict(context, served),
             inputs,
             _picture(context, served),
             _below(context, served),
@@ -119,10 +120,14 @@ def _fits(state: State, changes: dict[str, object]) -> None:
 # -- in words --------------------------------------------------------------------------------------
 
 
-def _verdict(served: ServedModel, language: str) -> Markup:
-    return tag(
-        "div", tag("p", verdict_text(served, language)), class_="verdict fits", role="status"
-    )
+def _verdict(context: Context, served: ServedModel) -> Markup:
+    """What fits; where the engine is a role of a plan that does not fit, that instead of a green
+    verdict."""
+    words = tag("p", verdict_text(served, context.language))
+    if context.state.roles and not found_of(context).fits:
+        words = together(tag("p", fullest_text(context)), words)
+        return tag("div", words, class_="verdict over", role="status")
+    return tag("div", words, class_="verdict fits", role="status")
 
 
 def verdict_text(served: ServedModel, language: str) -> str:

@@ -12,13 +12,13 @@ from groups.errors import LayoutError
 from groups.plan import Role
 from groups.plan_faults import hangs_of
 from request.answers.hang.case import case_on_page
+from request.answers.roles.said import fullest_text
 from request.context import Context
 from request.words import saying
 
 from ..base.html import button, tag
 from .hero import has_roles, lost_text
 from .places import chosen_gpu
-from .step import fullest_text
 
 
 def role_line(context: Context, view: str) -> Markup:

@@ -8,18 +8,25 @@ from html import escape
 
 from markupsafe import Markup
 
-from descriptions import ROLES, joined
-from formats.roles.presets import PLANS
+from descriptions import MEMORY, ROLES
 from render.draw.step import draw_step
 from render.scenes.step import HeldPart, PhaseBar, StepPicture
 from render.svg.marks import marks_svg
 from request.answers.moves.sides import ROLE
-from request.answers.roles.moments import Moments, moments_of
+from request.answers.roles.said import (
+    changes_of,
+    found_of,
+    fullest_text,
+    phase_text,
+    way_text,
+    ways_of,
+)
 from request.context import Context
 from request.units import gib
 from request.words import saying, sentence
 from training.roles import Phase
 
+from ..base import form
 from ..base.html import button, fine, tag
 from .bar import TONES
 from .places import chosen_gpu
@@ -54,6 +61,7 @@ def step_html(context: Context) -> Markup:
         "section",
         tag("h3", say("step", gpu=chosen_gpu(context)), " ", tag("small", say("step_key"))),
         tag("p", fullest_text(context), class_="plan-fullest" + " over" * (not found.fits)),
+        _ways_to_fit(context),
         tag("div", Markup(step_svg(picture, "; ".join(bars))), class_="step-box"),
         tag("div", tag("label", tag("span", label), slider), output, class_="player"),
         tag("p", *_ways(context), class_="ways"),
@@ -62,27 +70,16 @@ def step_html(context: Context) -> Markup:
     )
 
 
-def found_of(context: Context) -> Moments:
-    return context.once(moments_of)
-
-
-def fullest_text(context: Context) -> str:
-    """The moment with least free memory, over all GPUs."""
-    found = found_of(context)
-    fullest, most = found.step.fullest, found.step.fullest.total
-    if not most:
-        return ROLES["fullest_unknown"][context.language]
-    facts = {"phase": phase_text(fullest.phase, context.language), "gpu": fullest.gpu}
-    words = "fullest" if found.fits else "fullest_over"
-    sizes = {"most": gib(most), "capacity": gib(found.capacity)}
-    sentence = ROLES[words][context.language].format(**facts, **sizes)
-    if found.fits or context.state.preset not in PLANS:
-        return sentence
-    return joined([sentence, ROLES["unstated"][context.language]], context.language)
-
-
-def phase_text(phase: Phase, language: str) -> str:
-    return ROLES[f"phase_{phase.name}"][language]
+def _ways_to_fit(context: Context) -> Markup:
+    """Buttons for what would make the plan fit; nothing where it does."""
+    found, language = found_of(context), context.language
+    if found.fits or found.refused:
+        return Markup()
+    buttons = [
+        form.setter(changes_of(way, context), way_text(way, language)) for way in ways_of(context)
+    ]
+    then = MEMORY["ways" if buttons else "way_none"][language]
+    return tag("p", tag("span", then), *buttons, class_="fixes")
 
 
 def step_picture(context: Context) -> StepPicture:

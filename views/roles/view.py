@@ -9,6 +9,7 @@ from formats.documents.tables import Table
 from formats.roles.facts import COLUMNS, rank_rows
 from render.marks import Scene
 from request.answers.roles.api import roles as roles_endpoint
+from request.answers.roles.said import fullest_text
 from request.context import Context
 from request.roles.edits import edited
 from request.roles.pages import cast_of
@@ -20,7 +21,6 @@ from ..base.view import TABLES, Pictures, View
 from ..parts.job import spec_of
 from .hero import answer_text, has_roles, lost_text, plan_html, role_pictures
 from .places import chosen_gpu
-from .step import fullest_text
 
 
 def roles_html(context: Context) -> Markup:

@@ -16,8 +16,10 @@ from groups.plan import Plan
 from ...context import Context
 from ...endpoint import require_text, serving
 from ...named.text import plan_named
+from ...roles.pages import Cast
 from ...state import State
-from .moments import Moments, moments_of, moments_read
+from .fitting import ways_to_fit
+from .moments import Moments, cast_read, moments_of, moments_read
 from .notes import plan_notes
 
 
@@ -26,7 +28,7 @@ def roles(plan: str = "", given: str = "", rank: int = -1) -> str:
     """The roles of a plan, and which ranks of them each GPU is, as JSON.
 
     "roles" have name, first GPU, GPUs, sizes and engines; "turns" is the order in which roles have
-    the GPUs that they share; "fullest" is the phase and the GPU with most bytes; "ranks" are [GPU, node, role, rank of the role, groups] of every rank.
+    the GPUs that they share; "fullest" is the phase and the GPU with most bytes, "would_fit" what would make them enough, tried; "ranks" are [GPU, node, role, rank of the role, groups] of every rank.
 
     Args:
         plan: a published one such as "slime-glm4-5", a link of the page, or a configuration of verl, slime, NeMo-RL or OpenRLHF.
@@ -44,7 +46,7 @@ def facts_named(text: str, answers: str = "") -> tuple[Document, Plan]:
     """Errors: LayoutError for what names no plan, and for what has to be known first."""
     named = plan_named(text, answers)
     if isinstance(named, Context):
-        return _facts(moments_of(named), plan_notes(named)), named.plan
+        return _facts(moments_of(named), named.cast, plan_notes(named)), named.plan
     return read_facts(named, State()), named.plan
 
 
@@ -53,11 +55,14 @@ def read_facts(read: PlanRead, page: State) -> Document:
 
     Errors: LayoutError for unknown machines, and for a bad capacity.
     """
-    facts = _facts(moments_read(read, page), warnings_of(read), read.beside)
+    moments = moments_read(read, page)
+    facts = _facts(moments, cast_read(read, page), warnings_of(read), read.beside)
     return {**facts, "assumed": [*map(_note_facts, read.assumed)]}
 
 
-def _facts(moments: Moments, notes: Iterable[Note], beside: Iterable[str] = ()) -> Document:
+def _facts(
+    moments: Moments, cast: Cast, notes: Iterable[Note], beside: Iterable[str] = ()
+) -> Document:
     step, fullest = moments.step, moments.step.fullest
     return {
         **plan_facts(step.plan, step.phases, beside),
@@ -68,6 +73,10 @@ def _facts(moments: Moments, notes: Iterable[Note], beside: Iterable[str] = ()) 
             "capacity_bytes": moments.capacity,
             "unknown": [*moments.refused],
         },
+        "would_fit": [
+            {"changes": [vars(change) for change in way.changes], "bytes": way.bytes}
+            for way in ways_to_fit(moments, cast)
+        ],
         "warnings": [*map(_note_facts, (*notes, *step.crowded(moments.capacity)))],
     }
 

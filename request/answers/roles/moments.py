@@ -48,7 +48,7 @@ class Moments:
 
 def moments_of(context: Context) -> Moments:
     """The memory of the page's plan; its phases follow from the names of the roles."""
-    return _moments(context.plan, phases_of(context.plan), context.cast, context)
+    return moments_in(context.plan, phases_of(context.plan), context.cast, context)
 
 
 def moments_read(read: PlanRead, page: State) -> Moments:
@@ -57,6 +57,12 @@ def moments_read(read: PlanRead, page: State) -> Moments:
 
     Errors: LayoutError for an unknown cluster and an invalid capacity.
     """
+    cast = cast_read(read, page)
+    return moments_in(read.plan, read.phases, cast)
+
+
+def cast_read(read: PlanRead, page: State) -> Cast:
+    """The roles of a plan that was read, where one whose text names no model has none."""
     cast = cast_of_plan(read, page)
     members = tuple(
         one
@@ -64,13 +70,14 @@ def moments_read(read: PlanRead, page: State) -> Moments:
         else replace(one, page=one.page.changed({"model": UNKNOWN}))
         for one in cast.members
     )
-    return _moments(read.plan, read.phases, replace(cast, members=members))
+    return replace(cast, members=members)
 
 
-def _moments(
+def moments_in(
     plan: Plan, phases: Sequence[Phase], cast: Cast, context: Context | None = None
 ) -> Moments:
-    """context: of the role on screen, if there is one."""
+    """The memory of a plan whose roles are those of a cast; context: of the role on screen, if
+    there is one."""
     members, work = {one.name: one for one in cast.members}, dict[str, Work]()
     for role in plan.turns:
         is_read = reads_only(role, phases)
