@@ -103,7 +103,7 @@ class Term(NamedTuple):
 
 
 class TourStep(NamedTuple):
-    """One step of the tour: the link of a state, and two sentences about it."""
+    """One step of the tour: the link of a state, and a paragraph about it."""
 
     query: str
     text: Text

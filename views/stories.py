@@ -26,9 +26,10 @@ def examples_html(language: str) -> str:
 
 
 def tour_html(state: State) -> Markup:
-    """The current step of the tour: two sentences, and buttons; empty outside of the tour.
+    """The tour beside the picture: its paragraphs, the one that is read marked, and buttons; empty
+    outside of the tour.
 
-    It opens when somebody asks for it, and leaves the page as it is.
+    It opens when somebody asks for it, and client/tour.js leads back to where it was opened.
     """
     step, say = state.values["tour"], saying(TOUR_WORDS, state.language)
     steps = tour()
@@ -36,10 +37,27 @@ def tour_html(state: State) -> Markup:
         return Markup()
     ways = {"back": _to_step(step - 1, "back"), "next": _to_step(step + 1, "next")}
     ways["leave"] = {"data_set": {"tour": ""}, "data_leads": "main"}
-    buttons = (button(say(name), id=f"tour-{name}", **marks) for name, marks in ways.items())
+    buttons = (
+        button(say(name), id=f"tour-{name}", aria_describedby="tour-text", **marks)
+        for name, marks in ways.items()
+    )
+    paragraphs = (
+        tag(
+            "li",
+            tag("p", one.text[state.language], id="tour-text" if number == step else None),
+            aria_current="step" if number == step else None,
+            **_link_of(number),
+        )
+        for number, one in enumerate(steps)
+    )
     place = tag("small", say("place", step=step + 1, steps=len(steps)))
-    text = tag("p", steps[step].text[state.language], aria_live="polite")
-    return tag("section", text, tag("div", place, *buttons), aria_label=say("label"))
+    return tag(
+        "section", tag("ol", *paragraphs), tag("div", place, *buttons), aria_label=say("label")
+    )
+
+
+def _link_of(step: int) -> dict[str, object]:
+    return {"data_query": tour()[step].query, "data_with": {"tour": str(step)}}
 
 
 def _to_step(step: int, way: str) -> dict[str, object]:
@@ -49,5 +67,4 @@ def _to_step(step: int, way: str) -> dict[str, object]:
         return {"disabled": True}
     is_end = step == (len(steps) - 1 if way == "next" else 0)
     on = {"next": "back", "back": "next"}[way] if is_end else way
-    marks = {"data_query": steps[step].query, "data_with": {"tour": str(step)}}
-    return {**marks, "data_leads": f"tour-{on}"}
+    return {**_link_of(step), "data_leads": f"tour-{on}"}

@@ -29,7 +29,7 @@ ROOM = Path(__file__).parent
 
 SCRIPTS = (
     *("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js"),
-    *("sentence.js", "files.js", "roles.js"),
+    *("sentence.js", "tour.js", "files.js", "roles.js"),
 )
 """The page's scripts in the order of their execution; page.js starts it."""
 

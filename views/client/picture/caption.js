@@ -173,6 +173,7 @@ on('click', '.film [data-play]', () => setTimeout(() => reel && keepMoment(momen
 
 // A link opens at its moment; another layout has other moments.
 let isOpened = false;
+document.addEventListener('open', () => (isOpened = false));
 watch('value', async () => {
   if (state.link || !filmBar()) return; // a link that is not read yet
   if (isOpened) return state.moment && !reel ? keepMoment(null) : undefined;
