@@ -305,6 +305,16 @@ def test_serve_takes_a_launch_file_for_its_speed(tmp_path):
     assert run(["serve"], io.StringIO(), out, err) == 2
 
 
+def test_a_command_that_guesses_is_told_no_speed(tmp_path):
+    file = tmp_path / "serve.sh"
+    file.write_text(
+        "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --speculative-config '{}'\n"
+    )
+    err = io.StringIO()
+    assert run(["serve", str(file), "--speed"], io.StringIO(), io.StringIO(), err) == 2
+    assert "guessing" in err.getvalue()
+
+
 def test_a_job_that_trains_has_no_server_speed():
     with pytest.raises(LayoutError, match="training job"):
         server_speed(nodes=1, tp=8)

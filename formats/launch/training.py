@@ -117,7 +117,19 @@ def served_of(text: Parsed) -> Document:
         served["served_weights"] = "fp8_plain"  # of a checkpoint that has no blocks
     if not served["served_weights"] or (served["served_weights"], named) == ("int4", "int8"):
         served["served_weights"] = named
-    return served
+    return served | {"served_guesses": "on" if _guesses(text) else ""}
+
+
+def _guesses(text: Parsed) -> bool:
+    """Whether the server decodes by guessing, which is not counted in its memory: of such a server
+    no speed is told.
+
+    >>> from formats.launch import parse
+    >>> _guesses(parse("vllm serve m -tp 4 --speculative-config ngram"))
+    True
+    """
+    names = (item.name.lstrip("-").replace("_", "-") for item in text.unresolved)
+    return any(name.startswith("speculative-") for name in names)
 
 
 def _named(values: Facts) -> str | None:

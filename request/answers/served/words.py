@@ -10,7 +10,7 @@ from groups.layout import Job
 from training.serving.layouts import ServedLayout
 from training.serving.runs import ServedRun
 from training.serving.speed import Speed
-from training.serving.work import step_work, touched
+from training.serving.work import met, step_work
 
 from ...context import Context
 from ...model import model_name
@@ -154,7 +154,7 @@ def causes(found: ServedLayout, language: str) -> list[str]:
         said.append(say("why_tp", share=f"{stays:.0%}"))
     moe = next((kind.moe for kind in found.asked.model.kinds if kind.moe), None)
     if moe:
-        share = touched(moe.experts, moe.top_k, speed.load.tokens)
+        share = met(moe.experts, moe.top_k, speed.load)
         said.append(say("why_experts", share=f"{share:.0%}"))
     return said
 
