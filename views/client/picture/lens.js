@@ -83,6 +83,8 @@ function lensSays(rank) {
 // --- The mesh ---------------------------------------------------------------------------------------
 
 function press() {
+  const others = element.querySelector('#nav .lenses');
+  if (others) others.hidden = !keyOf(); // a server has no such scale
   for (const button of element.querySelectorAll('[data-lens]')) {
     button.setAttribute('aria-pressed', String(button.dataset.lens === lensed));
   }
