@@ -13,12 +13,14 @@ from browser import (
     show,
     wait_until,
 )
-from test_browser_access import open_state
+from test_browser_access import BRINGS, open_state
 
 from descriptions import JOB, SHELL
 from request.context import Context
 from request.resolve import resolve
 from request.state import State
+from views.all import VIEWS
+from views.page import answer
 from views.parts.numbers import numbers_html, rows_for
 
 pytestmark = pytest.mark.browser
@@ -201,3 +203,26 @@ def test_a_number_that_is_not_known_says_so_and_servers_have_their_own():
     own = Context(resolve(server), server)
     assert [view for _, view, _ in rows_for(own)] == ["groups", "memory", "estimate", "nodes"]
     assert "tokens" in numbers_html(own, "memory")
+
+
+# -- the chosen GPU --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_chosen_gpu_means_something_in_each_view_that_asks_for_it(view):
+    """GPU 1 and GPU 10 are in no group of one kind but the expert ones."""
+    brought = {"view": view, **BRINGS.get(view, {})}
+    one, other = (answer(State(rank=rank, **brought)).picture for rank in ("1", "10"))
+    assert (one != other) == VIEWS[view].of_gpu
+
+
+def test_a_view_without_a_chosen_gpu_does_not_ask_for_one_and_memory_opens_its_stage(open_page):
+    page = open_page()
+    show(page, "estimate")
+    expect(page.locator("#field-rank")).to_have_count(0)
+    show(page, "memory")
+    expect(page.locator(".memory-formula h4")).to_contain_text("Stage 0")
+    box(page, "rank").fill("9")
+    box(page, "rank").press("Enter")
+    expect(page.locator(".memory-formula h4")).to_contain_text("Stage 1")
+    expect(page.locator("#field-of_rank")).to_have_count(0)

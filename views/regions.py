@@ -167,6 +167,13 @@ def _place(view: str, label: str, is_here: bool) -> Markup:
     return button(label, tabindex=tab, data_set={"view": view}, aria_current=current)
 
 
+def rank_html(shown: Shown) -> Markup:
+    """The box of the chosen GPU, in views that show something of it."""
+    if not VIEWS[shown.view].of_gpu:
+        return Markup()
+    return form.number("rank", State(lang=shown.language), hint="0")
+
+
 def tools_html(shown: Shown) -> Markup:
     """The menu of what leaves the page: its link, the command that starts the job, the slide, the
     picture, and files for programs."""
@@ -275,7 +282,7 @@ REGIONS: dict[str, Region] = {
     "tools": Region(tools_html, "view"),
     **{name: _of_words(name, head_html) for name in ("title", "toolbar")},
     **{name: _of_words(name, column_html) for name in ("sizes", "folds")},
-    "rank": Region(lambda shown: form.number("rank", State(lang=shown.language), hint="0")),
+    "rank": Region(rank_html, "view"),
 }
 """The regions of the page, by their ids."""
 

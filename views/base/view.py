@@ -41,6 +41,7 @@ class View:
         details: the content below its HTML.
         files: formats of other files that it offers.
         pins_locally: whether a pinned rank lights up in the browser alone.
+        of_gpu: whether it shows something of the chosen GPU; else the page does not ask for one.
         of_step: whether it is about a training step, which servers do not have.
         is_framed: whether ``html`` tells the script of the layout by itself, with its own marks.
     """
@@ -57,6 +58,7 @@ class View:
     pins_locally: bool = False
     is_framed: bool = False
     of_step: bool = False
+    of_gpu: bool = True
     place: int = 99
     endpoints: tuple[Callable[..., str], ...] = ()
     commands: tuple[str, ...] = ()

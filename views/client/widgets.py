@@ -2,12 +2,13 @@
 
 Gradio goes through every component around every event, and its own inputs clamp, toast and keep
 lists open; so the page has one component, whose script holds the state and asks the server itself
-(ask.js: Gradio's own way to ``server_functions`` does not tell a refusal from silence). Beside it, in
-the same minutes, the same controls as Gradio's components and one ``gr.on`` (benchmarks/wired.py,
-``python -m benchmarks --only browser``; a busy machine, two steps each) take from the slider to the
-picture 1.9, 2.0, 3.1 and 2.0 times as long in the page at 16, 256, 2,048 and 16,384 GPUs, and 1.1, 1.0,
-1.1 and 0.8 times on screen, where none of the page's scripts had run on it yet. What this
-needs of Gradio's JavaScript is in this table, and a test holds it against the pinned version:
+(ask.js: Gradio's own way to ``server_functions`` does not tell a refusal from silence). The same
+controls as Gradio's components with one ``gr.on`` (benchmarks/wired.py), measured beside it in the
+same minutes by ``python -m benchmarks --only browser`` on a busy machine, two steps each: from the
+slider to the picture 1.9, 2.0, 3.1 and 2.0 times as long in the page at 16, 256, 2,048 and 16,384
+GPUs, and 1.1, 1.0, 1.1 and 0.8 times on screen, before any script of the page has run on it. What
+the one component needs of Gradio's JavaScript is in this table, and a test holds it against the
+pinned version:
 
     element     the component's root
     props       what is given here: ``known``

@@ -294,6 +294,7 @@ VIEW = View(
     estimate_pictures,
     ESTIMATE["title"],
     estimate_summary,
+    of_gpu=False,
     place=1,
     endpoints=(estimate_endpoint, server_speed),
     commands=("estimate",),

@@ -251,6 +251,7 @@ VIEW = View(
     hang_pictures,
     RUN["hang_title"],
     hang_verdict,
+    of_gpu=False,
     place=1,
     commands=("share",),
 )

@@ -169,6 +169,7 @@ VIEW = View(
     RUN["hosts_title"],
     hosts_summary,
     hosts_slide,
+    of_gpu=False,
     place=3,
     endpoints=(read_hosts, better_order, slow_groups),
     commands=("order", "slow"),

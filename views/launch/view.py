@@ -471,6 +471,7 @@ VIEW = View(
     PAGE["emit_title"],
     files=(),
     pins_locally=True,
+    of_gpu=False,
     place=1,
     endpoints=(launch_command, cluster_check, read_launch),
     commands=("emit", "serve", "running"),
