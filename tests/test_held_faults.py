@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cli.command import run
 from cli.training import GIB, _fit
+from diagnosis.slow.calls import JobCalls
+from diagnosis.slow.charges import Charges
+from diagnosis.slow.matching import matched, offsets
 from formats.moves.script import moves_script
 from groups import parse_mesh
 from groups.errors import LayoutError
@@ -17,6 +22,7 @@ from groups.layout import Job
 from render.palette import STEPS
 from render.scenes.lost import Scale
 from render.svg.marks import scene_svg
+from tests.test_slow import SlowJob
 from training.models import MODELS
 from training.moves import weight_moves
 from training.traffic.per_step import reach
@@ -64,3 +70,25 @@ def test_the_sentence_of_memory_says_the_low_end_before_the_high_one():
     facts = {f"{name}_bytes": size * GIB for name, size in sizes.items()}
     said = _fit({**facts, "fit": "fits", "fullest_stage": 0})
     assert said == "fits: stage 0 needs 70.0 (68.0 to 79.0) of 80.0 GiB"
+
+
+def test_of_the_one_that_waited_only_the_time_before_its_wait_is_set_against_the_last():
+    """GPU 3 has 300 us more of its own before each call of tp; its partner waits so long there."""
+    job, calls = SlowJob({3: 900}, {}), JobCalls()
+    for rank in range(8):
+        calls.add(job.trace(rank))
+    found = matched(calls)
+    charges = Charges(calls, found, offsets(found, range(8)))
+    place = next(at for at, one in enumerate(found) if one.ranks == (2, 3))
+    late = [charges._late(place, row) for row in range(1, len(found[place].starts))]
+    assert {last for last, _, _ in late} == {3}
+    assert all(250 < more["own", ""] < 350 for _, more, _ in late)
+
+
+def test_evidence_that_names_the_first_gpu_behind_a_layout_is_no_mistake_of_the_reader():
+    """Ranks are below the world: with 16 GPUs, GPU 16 is outside."""
+    out, err = io.StringIO(), io.StringIO()
+    log = "[rank16]:[E1] [PG ID 2 PG GUID 17 Rank 0] Timeout at NCCL work: 7"
+    argv = ["share", "-", "--nodes", "2", "--tp", "2"]
+    assert run(argv, io.StringIO(log), out, err) == 0, err.getvalue()
+    assert "a job of at least 17 GPUs" in out.getvalue()
