@@ -106,6 +106,11 @@ class Pixels:
     palette: Sequence[tuple[int, ...]] | None = None
     name: str = ""
 
+    @property
+    def is_opaque(self) -> bool:
+        """Whether it hides what is below each of its pixels that is not transparent."""
+        return self.palette is not None and all(len(colour) == 3 for colour in self.palette)
+
     def colours(self) -> np.ndarray:
         """RGBA colours: uint8, shape (rows, columns, 4)."""
         if self.palette is None:
@@ -223,6 +228,47 @@ def flat(marks: Iterable[Mark]) -> Iterator[Plain]:
             yield mark.plain()
         elif not isinstance(mark, Slot):
             yield mark
+
+
+MOST_COLOURS = 255
+"""Colours of a palette whose cells are a byte each; 0 is transparent."""
+
+
+def stacked(marks: Iterable[Plain]) -> Iterator[Plain]:
+    """The marks, with opaque pictures that lie on each other as one: a painter takes a tenth of a
+    second for each of a million pixels, and a plan of many roles has two for each of them.
+
+    >>> box, red, blue = (0, 0, 3, 1), (200, 0, 0), (0, 0, 200)
+    >>> below = Pixels(np.array([[1, 1, 0]], dtype=np.uint8), box, [red])
+    >>> above = Pixels(np.array([[0, 2, 0]], dtype=np.uint8), box, [red, blue])
+    >>> (one,) = stacked([below, above])
+    >>> one.cells.tolist(), one.palette
+    ([[1, 3, 0]], [(200, 0, 0), (200, 0, 0), (0, 0, 200)])
+    """
+    below: Pixels | None = None
+    for mark in marks:
+        above = mark if isinstance(mark, Pixels) and mark.is_opaque else None
+        if below is not None:
+            both = above and _on(below, above)
+            if both:
+                below = both
+                continue
+            yield below
+        below = above
+        if above is None:
+            yield mark
+    if below is not None:
+        yield below
+
+
+def _on(below: Pixels, above: Pixels) -> Pixels | None:
+    """Two opaque pictures as one, where they lie on each other."""
+    palette = [*(below.palette or ()), *(above.palette or ())]
+    same = below.box == above.box and below.cells.shape == above.cells.shape
+    if not same or len(palette) > MOST_COLOURS:
+        return None
+    cells = np.where(above.cells, above.cells + np.uint8(len(below.palette or ())), below.cells)
+    return replace(below, cells=cells.astype(np.uint8, copy=False), palette=palette)
 
 
 @dataclass(frozen=True, eq=False)

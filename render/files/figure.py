@@ -40,7 +40,20 @@ from ..draw.step import draw_step
 from ..draw.tensor import draw_tensor
 from ..draw.times import draw_times
 from ..draw.together import draw_together
-from ..marks import BASELINE, LOOKS, Blocks, Drawing, Look, Mark, Plain, Scene, Titled, Words, flat
+from ..marks import (
+    BASELINE,
+    LOOKS,
+    Blocks,
+    Drawing,
+    Look,
+    Mark,
+    Plain,
+    Scene,
+    Titled,
+    Words,
+    flat,
+    stacked,
+)
 from ..scenes.areas import AreasChart
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.cluster import ClusterPicture
@@ -108,7 +121,7 @@ def figure(
 
 def scene_marks(scene: Scene, theme: str) -> list[Plain]:
     """The marks of a scene of a type in DRAWINGS, in the scene's own pixels."""
-    return list(flat(DRAWINGS[type(scene)](scene, theme)))
+    return list(stacked(flat(DRAWINGS[type(scene)](scene, theme))))
 
 
 DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {

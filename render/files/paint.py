@@ -9,11 +9,9 @@ from __future__ import annotations
 import io
 import math
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
-from typing import cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -72,36 +70,11 @@ def to_figure(drawing: Drawing) -> Figure:
             if kind is Words:
                 _words(ax, list(run), at, scale)  # type: ignore[arg-type]
             else:
-                for mark in _stacked(run):
+                for mark in run:
                     _mark(ax, mark, at, scale)
     # After all images, which move the limits.
     ax.set(xlim=(0, drawing.width), ylim=(drawing.height, 0), aspect="auto")
     return figure
-
-
-def _stacked(marks: Iterable[Plain]) -> Iterator[Plain]:
-    """The marks, with opaque pictures that lie on each other as one: matplotlib takes a tenth of a
-    second for each of a million pixels, and a plan of many roles has two for each of them."""
-    for where, run in groupby(marks, key=_place):
-        every = list(run)
-        if where is None or len(every) == 1:
-            yield from every
-            continue
-        pictures = cast("list[Pixels]", every)
-        palette: list[tuple[int, ...]] = []
-        whole = np.zeros(pictures[0].cells.shape, dtype=np.uint16)
-        for one in pictures:
-            whole = np.where(one.cells, one.cells + np.uint16(len(palette)), whole)
-            palette += one.palette or ()
-        yield replace(pictures[0], cells=whole, palette=palette)
-
-
-def _place(mark: Plain) -> object:
-    """Where a picture lies that hides what is below its pixels; None of anything else."""
-    if not isinstance(mark, Pixels) or mark.palette is None:
-        return None
-    is_opaque = all(len(colour) == 3 for colour in mark.palette)
-    return (mark.box, mark.cells.shape) if is_opaque else None
 
 
 def _mark(ax: Axes, mark: Plain, at: np.ndarray, scale: float) -> None:
