@@ -12,6 +12,7 @@ their groups.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .megatron.parallel_state import FAMILIES
 from .tables import Rows
@@ -81,3 +82,28 @@ def kind_of(name: str | None, guid: str | None = None) -> str | None:
     if hybrid := _HYBRID.match(stem):
         return f"hybrid-dp-cp-{int(hybrid[1])}"
     return None
+
+
+PARTS_OF_AXES: dict[str, frozenset[str]] = {
+    "dp": frozenset({"dp", "edp", "data", "dp_shard", "batch", "global", "attn_dp", "moe_dp"}),
+    "ep": frozenset({"ep", "expert", "expt_ep", "moe_ep"}),
+    "pp": frozenset({"pp", "mp", "embd", "pipe", "stage"}),
+    "cp": frozenset({"cp", "hcp", "sep", "context", "pcp", "attn_cp", "dcp"}),
+    "tp": frozenset({"tp", "etp", "gtp", "egtp", "model", "tensor", "mdl", "local"})
+    | {"attention_tp", "moe_tp"},
+}
+"""Parts of a group's name that say of which axis its ranks are, the axis that decides first."""
+
+
+@lru_cache(maxsize=256)
+def main_axis(name: str) -> str:
+    """The axis that a group is mostly made of, by its name alone; empty if no part of it says so.
+
+    >>> main_axis("edp"), main_axis("tp-ep"), main_axis("hcp-l0"), main_axis("slice")
+    ('dp', 'ep', 'cp', '')
+    """
+    parts = name.split("-")
+    for axis, words in PARTS_OF_AXES.items():
+        if any(part in words for part in parts):
+            return axis
+    return ""

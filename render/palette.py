@@ -19,6 +19,8 @@ from itertools import product
 
 import numpy as np
 
+from groups.group_names import main_axis
+
 PALETTE: tuple[str, ...] = (
     *("#a7ebf8", "#c69449", "#cae9bb", "#67acac", "#d0bafa"),
     *("#e29f81", "#83f6e1", "#81a1ca", "#d2cc74", "#da8188"),
@@ -130,16 +132,6 @@ ROWS: dict[str, tuple[str, str]] = {
 }
 """Plain cells without a number: alternating rows."""
 
-_WORDS: dict[str, frozenset[str]] = {
-    "dp": frozenset({"dp", "edp", "data", "dp_shard", "batch", "global", "attn_dp", "moe_dp"}),
-    "ep": frozenset({"ep", "expert", "expt_ep", "moe_ep"}),
-    "pp": frozenset({"pp", "mp", "embd", "pipe", "stage"}),
-    "cp": frozenset({"cp", "hcp", "sep", "context", "pcp", "attn_cp", "dcp"}),
-    "tp": frozenset({"tp", "etp", "gtp", "egtp", "model", "tensor", "mdl", "local"})
-    | {"attention_tp", "moe_tp"},
-}
-"""Parts of a group's name that determine its tone, the strongest tone first."""
-
 NO_GROUP = {"light": "#f8fafc", "dark": "#0f172a", "page": "var(--gn)"}
 """A GPU that is in no group of the kind."""
 
@@ -156,7 +148,7 @@ def tones(names: Sequence[str]) -> dict[str, str]:
     >>> tones(["dp", "dp-cp"])
     {'dp': 'dp', 'dp-cp': 'tp'}
     """
-    tone_of = {name: own_tone(name) for name in names}
+    tone_of = {name: main_axis(name) for name in names}
     free = [tone for tone in TONES if tone not in tone_of.values()]
     taken: set[str] = set()
     for number, name in enumerate(names):
@@ -164,20 +156,6 @@ def tones(names: Sequence[str]) -> dict[str, str]:
             tone_of[name] = free.pop(0) if free else TONES[number % len(TONES)]
         taken.add(tone_of[name])
     return tone_of
-
-
-@lru_cache(maxsize=256)
-def own_tone(name: str) -> str:
-    """The tone of a group by its name alone; empty if no part of it determines one.
-
-    >>> own_tone("edp"), own_tone("tp-ep"), own_tone("hcp-l0"), own_tone("slice")
-    ('dp', 'ep', 'cp', '')
-    """
-    parts = name.split("-")
-    for tone, words in _WORDS.items():
-        if any(part in words for part in parts):
-            return tone
-    return ""
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

@@ -15,6 +15,7 @@ from cases import every
 from colours import lab, least_apart
 
 from groups import LayoutError, fit, group_index
+from groups.group_names import main_axis
 from groups.grouping import plain
 from groups.megatron.parallel_state import FAMILIES
 from render import palette
@@ -171,7 +172,7 @@ def test_the_name_of_a_kind_reads_on_its_colour_and_a_line_of_it_on_the_page(the
 
 @every("name", ["dp", "dp-cp", "cp-dp", "tp-dp", "tp-dp-cp", "gtp-dp", "edp"])
 def test_every_join_with_dp_wears_the_tone_of_dp(name):
-    assert palette.own_tone(name) == "dp"
+    assert main_axis(name) == "dp"
 
 
 @every(
@@ -186,7 +187,7 @@ def test_every_join_with_dp_wears_the_tone_of_dp(name):
     ],
 )  # fmt: skip
 def test_a_name_wears_the_tone_of_what_it_is_mostly_made_of(name, tone):
-    assert palette.own_tone(name) == tone
+    assert main_axis(name) == tone
 
 
 def test_groups_of_one_picture_have_different_tones_as_long_as_there_are_any():
@@ -198,7 +199,7 @@ def test_groups_of_one_picture_have_different_tones_as_long_as_there_are_any():
             assert len(set(tones.values())) == few, tones
             assert set(tones.values()) <= set(palette.TONES)
             first = shown[0]
-            assert tones[first] == palette.own_tone(first) or not palette.own_tone(first)
+            assert tones[first] == main_axis(first) or not main_axis(first)
 
 
 def test_more_groups_than_tones_share_them():

@@ -83,7 +83,7 @@ FORBIDDEN = {
     "diagnosis": {"formats", *PAGE_ONLY, "cli", "render", "matplotlib"},
     "formats": {*PAGE_ONLY, "cli", "render", "matplotlib"},
     "render": {"cli", *PAGE_ONLY},
-    "request": NO_HTML,
+    "request": {*NO_HTML, "render"},
     "cli": {"views", "app", "gradio", "matplotlib"},
     "texts": {*ROOMS, "app", "gradio"} - {"groups", "texts"},
     "views": {"app", "cli", "texts"},

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from groups.group_names import main_axis
+
 from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Words
-from ..palette import GROUP_INK, KIND_COLOURS, PLAIN_CELL, own_tone
+from ..palette import GROUP_INK, KIND_COLOURS, PLAIN_CELL
 from ..scenes.nodes import HEAD, KEY_LINE, PAD, Box, Inner, NodesPicture
 
 LETTER = 0.62
@@ -22,7 +24,7 @@ SAMPLE = 34.0
 
 def colour_of(kind: str, theme: str) -> str:
     """The colour of a kind's lines."""
-    return KIND_COLOURS[theme][own_tone(kind) or "tp"]
+    return KIND_COLOURS[theme][main_axis(kind) or "tp"]
 
 
 def draw_nodes(picture: NodesPicture, theme: str) -> Iterator[Mark]:

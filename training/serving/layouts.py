@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from groups.alternatives import divisors
 from groups.budget import spend
+from groups.kept import kept
 from groups.errors import LayoutError
 from groups.frameworks import framework_of
 from groups.layout import Job, Layout
@@ -259,7 +260,7 @@ class ServedSearch:
         return tuple(found)
 
 
-@lru_cache(maxsize=16)
+@kept
 def search_servers(asked: ServingJob, most: int = MOST) -> ServedSearch:
     """The quickest layouts of servers for a target.
 

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from descriptions import LANGUAGES, PAGE, RUN, TRAFFIC, WORDS, Text
 from formats.documents.tables import Table
-from render.palette import own_tone
+from groups.group_names import main_axis
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:
@@ -68,7 +68,7 @@ def chips(names: Iterable[str], folded: Collection[str] = ()) -> Markup:
 
 def tone_class(name: str) -> str:
     """The class of a kind's tone, the same in every picture."""
-    return f"t-{own_tone(name) or 'tp'}"
+    return f"t-{main_axis(name) or 'tp'}"
 
 
 def figure(caption: object, drawn: str) -> Markup:

@@ -13,7 +13,7 @@ from descriptions import ALGORITHM_TEXTS, PAGE
 from groups import LayoutError
 from groups.stages.holdings import attended, sequence_chunks
 from render.scenes.exchange import Cell, cell_width
-from request.answers.collectives.inputs import CollectiveSpec, cell_of, filled
+from request.answers.collectives.inputs import CollectiveSpec, filled
 from request.state import State
 from request.units import bytes_text, seconds_text
 from request.words import saying
@@ -24,6 +24,7 @@ from training.collectives.transfers import Algorithm, Slots, loaded, ports, run
 from ..base.form import choice, fields, number
 from ..base.html import player_buttons, scrolling, table, tag, together, unparted
 from ..base.problems import problem_html
+from .cells import cell_of
 
 MOST_STEPPED = 8
 """The most members of a group whose steps are drawn."""

@@ -20,7 +20,6 @@ from request.answers.collectives.inputs import (
     VALUES,
     CollectiveSpec,
     Tensors,
-    cell_of,
     contributors,
     exchanged,
     places_of,
@@ -41,6 +40,7 @@ from ..base.names import kind_text
 from ..base.problems import message_html, problem_html
 from ..base.view import Pictures, View
 from .buckets import buckets_html
+from .cells import cell_of
 from .steps import noted, steps_html
 from .walkthrough import walkthrough_html
 

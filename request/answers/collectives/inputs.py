@@ -17,7 +17,6 @@ from groups.grouping import Grouping
 from groups.inputs import number_in
 from groups.layout import Layout
 from groups.placement import nodes_spanned
-from render.scenes.exchange import Cell
 from training.collectives.algorithms import ALGORITHMS
 from training.collectives.cost import bus_factor, bytes_per_rank, least_seconds, steps
 from training.collectives.operations import Operation, apply, operation_of
@@ -260,10 +259,6 @@ def places_of(bits: int) -> tuple[int, ...]:
     (1, 3)
     """
     return tuple(place for place in range(int(bits).bit_length()) if bits >> place & 1)
-
-
-def cell_of(number: int, bits: int) -> Cell:
-    return Cell(str(int(number)), places_of(bits))
 
 
 # -- single inputs -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from diagnosis.slow import Slowness
-from render.palette import own_tone
+from groups.group_names import main_axis
 from training.estimate import Estimate
 
 LEAST = 0.001
@@ -52,7 +52,7 @@ def measured_parts(slow: Slowness) -> dict[str, StepPart]:
     sums: dict[str, list[float]] = {}
     for one in ranks:
         for kind in one.kinds:
-            times = sums.setdefault(own_tone(kind.kind), [0.0, 0.0, 0.0])
+            times = sums.setdefault(main_axis(kind.kind), [0.0, 0.0, 0.0])
             for place, us in enumerate((kind.exposed_us, kind.waited_us, kind.hidden_us)):
                 times[place] += us / len(ranks) / 1e6
     if "pp" in sums:
