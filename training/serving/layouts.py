@@ -20,9 +20,9 @@ from functools import cached_property
 
 from groups.alternatives import divisors
 from groups.budget import spend
-from groups.kept import kept
 from groups.errors import LayoutError
 from groups.frameworks import framework_of
+from groups.kept import kept
 from groups.layout import Job, Layout
 
 from ..machine import Machine

@@ -21,7 +21,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
+
+from groups.kept import kept
 
 from ..errors import is_amount, refusal
 from ..kinds import MLA, Compressed, LayerKind, Mixer, StateMixer
@@ -121,7 +122,7 @@ def met(experts: int, top_k: int, load: Load) -> float:
     return (1.0 - with_prompt) * alone + with_prompt * beside
 
 
-@lru_cache(maxsize=4096)
+@kept
 def step_work(
     model: Model,
     cut: Cut,
