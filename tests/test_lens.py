@@ -14,6 +14,7 @@ from formats.logs import read_log
 from request.answers.hang.files import digest_of
 from request.context import Context
 from request.link import from_query, state_texts
+from request.state import State
 from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
 from views.hosts.measures import measures_summary
@@ -221,3 +222,24 @@ def test_the_lens_of_numbers_leads_to_the_box_and_colours_what_is_pasted(open_pa
     expect(page.locator(".costs")).to_contain_text("your number 10")
     key.locator(".leads").first.click()
     expect(page.locator("#subs [aria-current]")).to_have_text("Ranks")
+
+
+@pytest.mark.browser
+def test_under_a_lens_each_cell_says_its_value_where_there_is_room(open_page):
+    page = open_page()
+    page.locator("[data-lens=memory]").click()
+    values = page.locator("svg.job .values text")
+    expect(values).to_have_count(16)
+    found = json.loads(lens(json.dumps(state_texts(State()))))["lenses"]["memory"]["values"]
+    assert values.all_text_contents() == [found[0]] * 8 + [found[1]] * 8
+    crossing = page.evaluate(
+        """() => {
+          const boxes = [...document.querySelectorAll('svg.job .values text, svg.job .digits text')]
+            .map((text) => text.getBoundingClientRect());
+          const over = (a, b) => a.left < b.right && b.left < a.right
+            && a.top + 0.2 * a.height < b.bottom - 0.2 * b.height
+            && b.top + 0.2 * b.height < a.bottom - 0.2 * a.height;
+          return boxes.filter((a, i) => boxes.some((b, j) => i < j && over(a, b))).length;
+        }"""
+    )
+    assert crossing == 0

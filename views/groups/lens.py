@@ -57,7 +57,8 @@ def lens(sent: object) -> str:
         numbers   the four numbers of the job as HTML, as the view shows them
         strip     the step that can be played, before it is (film.strip_of)
         lenses    on the first screen, by view {"shares": of its scale, by pipeline stage,
-                  "said": by stage, "scale": [least, most] in words, "asks": its question,
+                  "said": by stage, "values": short, for the cells, "scale": [least, most] in
+                  words, "asks": its question,
                   "says": the answer}; of a hang {"ranks": {rank: role}}; of numbers that were
                   pasted those of ``numbers_lens``
 
@@ -111,6 +112,7 @@ def memory_lens(context: Context) -> dict[str, object]:
         **scaled(numbers / capacity, texts, scale),
         "asks": say("lens_asks_memory"),
         "says": says,
+        "values": [f"{one / GIB:.1f}" for one in held],
         "full": [one > capacity for one in held],
     }
 
@@ -132,6 +134,7 @@ def traffic_lens(context: Context) -> dict[str, object]:
     says = say("lens_says_traffic", across=bytes_text(across), **facts) if sent.any() else ""
     return {
         **scaled(sent / top, texts, ["0", bytes_text(top)]),
+        "values": [bytes_text(one) if one else "0" for one in sent.tolist()],
         "asks": say("lens_asks_traffic"),
         "says": says or say("lens_none_traffic"),
     }
@@ -172,7 +175,13 @@ def idle_lens(context: Context) -> dict[str, object]:
     else:
         says = words("lens_says_pipeline", most=_stage(idle.argmax(), words), share=share)
     asks = words("lens_asks_pipeline")
-    return {**scaled(idle / MOST_IDLE, texts, scale), "asks": asks, "says": says}
+    values = [about_percent(one) for one in idle.tolist()]
+    return {
+        **scaled(idle / MOST_IDLE, texts, scale),
+        "values": values,
+        "asks": asks,
+        "says": says,
+    }
 
 
 def hang_lens(context: Context) -> dict[str, object]:

@@ -2,6 +2,8 @@
 // asked for once a picture stands (views/groups/lens.py).
 const SETTLED = 150; // ms without another picture until they are asked for
 const STEPS_OF_SCALE = 5; // colours of the key
+const VALUE = 0.21; // font size of a value in its cell, of the cell's height
+const LEAST_VALUE = 8.5; // pixels of it that can be read
 
 let known = null;
 let lensed = ''; // the view whose numbers the cells have; empty: their groups
@@ -113,9 +115,11 @@ function tint() {
     const holder = svgNode('g', { 'aria-hidden': 'true' }, 'play tints');
     const draw = lens.ranks ? roles : lens.levels ? levelsOf : stagesOf;
     holder.append(...draw(one, lens));
+    const values = svgNode('g', { 'aria-hidden': 'true' }, 'play values');
+    values.append(...valuesOf(one, lens));
     one.svg.classList.add('lensed');
-    one.svg.append(holder);
-    tints.push(holder);
+    one.svg.append(holder, values);
+    tints.push(holder, values);
   }
   const { scale, notes = [], ways = [] } = lens;
   const leads = ways.map(([what, { view, ...fields }]) => leading(view, what, fields));
@@ -136,6 +140,23 @@ function stagesOf(view, { shares, full }) {
     const path = svgNode('path', { d: paths[stage] }, full?.[stage] ? 'tint over' : 'tint');
     path.style.setProperty('--share', share);
     return path;
+  });
+}
+
+// The value in each cell, below its number, where there is room for both.
+function valuesOf(view, { values, numbers }) {
+  if (!isNumbered(view) || !(values ?? numbers)) return [];
+  const axes = axesOf(view);
+  const valueOf = (rank) => numbers?.[rank] ?? values[stageOf(axes, rank)];
+  const size = VALUE * view.tall;
+  const longest = Math.max(...(values ?? numbers).map((text) => text.length));
+  const shown = view.svg.getBoundingClientRect().width / view.svg.viewBox.baseVal.width;
+  if (size * shown < LEAST_VALUE || 0.6 * size * longest > view.wide) return [];
+  return Array.from({ length: mesh.world }, (_, rank) => {
+    const [x, y] = spot(view, rank);
+    const text = svgNode('text', { x: x + view.wide / 2, y: y + 0.92 * view.tall, 'font-size': size, 'text-anchor': 'middle' }, 'value');
+    text.textContent = valueOf(rank);
+    return text;
   });
 }
 
