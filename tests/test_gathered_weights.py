@@ -123,5 +123,5 @@ def test_what_is_not_worked_out_is_said_and_everything_else_drawn(language):
 def test_a_grid_of_experts_is_drawn_only_where_experts_are_cut_otherwise():
     assert not Job(nodes=4, tp=2, gtp=2).layout().has_experts
     assert Job(nodes=4, tp=2, egtp=2).layout().has_experts
-    words = answer(State(nodes=4, tp=2, pp=2, gtp=2)).chips
+    words = answer(State(nodes=4, tp=2, pp=2, gtp=2)).job
     assert "tp2 · gtp2 · dp4 · pp2" in html.unescape(str(words)).replace("</span>", "")

@@ -556,7 +556,7 @@ def test_a_shape_that_nobody_published_is_the_readers_own_and_what_lacks_is_aske
         alert = text_of(only(answer(asked).picture, ".refusal"))
         assert alert.count(label) == 2  # in the sentence, and on the button that leads there
         whole = replace(asked, vocabulary="32000", layers="8")
-        assert name in answer(whole).chips
+        assert name in answer(whole).job
         for view in ("memory", "estimate", "traffic", "search", "collectives"):
             assert name.lower() in answer(replace(whole, view=view)).picture.lower(), view
 
@@ -840,10 +840,10 @@ MS_SWIFT = "megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1 --g
     ("text", "chip"),
     [
         (TORCHTITAN, "Llama 3 70B"),
-        (TORCHTITAN.replace("70B", "debugmodel"), "Model: not known yet"),
+        (TORCHTITAN.replace("70B", "debugmodel"), "A model not known yet"),
         (f"{MS_SWIFT} --model Qwen/Qwen3-30B-A3B-Base", "Qwen3 30B-A3B"),
-        (f"{MS_SWIFT} --model Qwen/Qwen2.5-VL-7B-Instruct", "Model: not known yet"),
-        (f"{MS_SWIFT} --model Qwen/Qwen3-30B-A3B --num-layers 24", "Model: not known yet"),
+        (f"{MS_SWIFT} --model Qwen/Qwen2.5-VL-7B-Instruct", "A model not known yet"),
+        (f"{MS_SWIFT} --model Qwen/Qwen3-30B-A3B --num-layers 24", "A model not known yet"),
         ("vllm serve --model meta-llama/Meta-Llama-3.1-405B-Instruct-FP8 -tp 8", "Llama 3 405B"),
         ("/opt/bin/vllm serve openai/gpt-oss-120b -tp 8", "GPT-OSS 120B"),
         ("python -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp 16",
@@ -852,13 +852,13 @@ MS_SWIFT = "megatron sft --tensor_model_parallel_size 4 --micro_batch_size 1 --g
          "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4", "Qwen3 30B-A3B"),
         ("base_model: NousResearch/Meta-Llama-3-70B\nsequence_len: 4096\ntensor_parallel_size: 2",
          "Llama 3 70B"),
-        (f"{MS_SWIFT} --model $MODEL", "Model: not known yet"),
+        (f"{MS_SWIFT} --model $MODEL", "A model not known yet"),
         ("torchrun -m torchtitan.train --module llama3 --config llama3_70b", "Llama 3 70B"),
         ("run_recipe.py --recipe qwen25_72b_sft_32gpu_h100_bf16_config -tp 4", "Qwen2.5 72B"),
-        ("run_recipe.py --recipe qwen3_vl_8b_sft_config -tp 2", "Model: not known yet"),
+        ("run_recipe.py --recipe qwen3_vl_8b_sft_config -tp 2", "A model not known yet"),
         ("custom_setup_experiment.py --model_family_name llama --model_recipe_name llama31_405b "
          "--compute_dtype fp8_mx -tp 4", "Llama 3 405B"),
-        ("torchrun -m torchtitan.train --job.config_file job.toml", "Model: not known yet"),
+        ("torchrun -m torchtitan.train --job.config_file job.toml", "A model not known yet"),
         ("modules:\n  pre_trainer:\n    model: llama3.1_70B.yaml\n    overrides:\n"
          "      tensor_model_parallel_size: 8", "Llama 3 70B"),
         (MS_SWIFT, "Llama 3 8B"),
@@ -871,7 +871,7 @@ def test_a_model_that_a_script_names_is_the_pages_or_asked_for(text, chip):
         assert now.hidden == "4096"
     else:
         assert (now.hidden, now.layers in ("", "24")) == ("", True)
-    assert chip in html.unescape(answer(now).chips)
+    assert chip in html.unescape(answer(now).job)
 
 
 def test_values_that_the_page_has_taken_from_a_script_are_not_offered_again():

@@ -7,6 +7,7 @@ is copied from the column when it is opened.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from markupsafe import Markup
 
@@ -108,15 +109,15 @@ class _Words:
 def _head(say: _Words) -> Markup:
     state, layout = say.context.state, say.layout
     world = say.number("nodes", layout.world_size, "job_gpus", data_times=layout.gpus_per_node)
-    try:
+    cluster, machine = "", "–"
+    with suppress(LayoutError):  # said by the views that need it
+        cluster = cluster_of(state)
         machine = machine_of_state(state).name
-    except LayoutError:  # said by the views that need it
-        machine = "–"
     return say.of(
         HEADS[layout.made_by.does],
         layout.world_size,
         model=say.choice("model", str(state.model or ""), _model(say.context)),
-        machine=say.choice("cluster", cluster_of(state), machine),
+        machine=say.choice("cluster", cluster, machine),
         gpus=world,
     )
 
