@@ -232,14 +232,22 @@ def test_under_a_lens_each_cell_says_its_value_where_there_is_room(open_page):
     expect(values).to_have_count(16)
     found = json.loads(lens(json.dumps(state_texts(State()))))["lenses"]["memory"]["values"]
     assert values.all_text_contents() == [found[0]] * 8 + [found[1]] * 8
-    crossing = page.evaluate(
+    # Of each cell: from the lower edge of its number's letters to the upper edge of the value's.
+    between = page.evaluate(
         """() => {
-          const boxes = [...document.querySelectorAll('svg.job .values text, svg.job .digits text')]
-            .map((text) => text.getBoundingClientRect());
-          const over = (a, b) => a.left < b.right && b.left < a.right
-            && a.top + 0.2 * a.height < b.bottom - 0.2 * b.height
-            && b.top + 0.2 * b.height < a.bottom - 0.2 * a.height;
-          return boxes.filter((a, i) => boxes.some((b, j) => i < j && over(a, b))).length;
+          const svg = document.querySelector('svg.job');
+          const letters = [...svg.querySelectorAll('.digits text')].flatMap((text) =>
+            [...text.textContent].flatMap((one, at) =>
+              (one.trim() ? text.getExtentOfChar(at) : [])));
+          return [...svg.querySelectorAll('.values text')].map((text) => {
+            const box = text.getBBox();
+            const own = letters.filter(({ x, y, width }) =>
+              x + width > box.x && x < box.x + box.width
+              && y < box.y && y > box.y - 3 * box.height);
+            const [low] = own.map(({ y, height }) => y + 0.78 * height).sort((a, b) => b - a);
+            return box.y + 0.2 * box.height - low;
+          });
         }"""
     )
-    assert crossing == 0
+    assert len(between) == 16
+    assert min(between) > 0
