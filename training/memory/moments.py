@@ -24,6 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from groups.kept import kept
+
 from ..pipeline.figures import settled
 from ..pipeline.plan import KINDS, PipelinePlan
 from ..pipeline.spec import ScheduleSpec
@@ -163,6 +165,50 @@ class Player:
             yield OpMemory(each.text, each.start, each.end, tuple(points))
             for op in each.ops:
                 yield from self._reduced(op, each.end)
+
+    def peak(self) -> dict[str, float]:
+        """The parts at the fullest time of `play`, found op by op: what an op adds at its own
+        fullest time is the same wherever it stands behind the same ops."""
+        runtime, most = self._runtime(), Point(0.0, {})
+        known: dict[object, tuple[float, Share]] = {}
+        total, last = 0.0, len(self.ops) - 1
+        for at, each in enumerate(self.ops):
+            for op in each.ops:
+                self._gather(runtime.get(op, ()))
+            before = [self.before.get(op.stage, "") for op in each.ops]
+            key = (*((op.kind, op.stage) for op in each.ops), *before, at == last)
+            if key not in known:
+                shares = self._shares(each, is_last=at == last)
+                known[key] = max(((self._adds(each, s), s) for s in shares), key=lambda one: one[0])
+            adds, share = known[key]
+            size = adds + self._beside(each)
+            if size > total:
+                total, most = size, Point(0.0, self._parts(each, share))
+            for op in each.ops:
+                self._ran(op)
+            for op in each.ops:
+                for reduced in self._reduced(op, 0.0):
+                    if reduced.most.total > total:
+                        total, most = reduced.most.total, reduced.most
+        return most.parts
+
+    def _adds(self, each: RankOp, share: Share) -> float:
+        """Bytes of an op itself at one of its times."""
+        kept = sum(self.pieces.kept[op.stage] for op in each.ops) / len(each.ops)
+        output = share.has_output * self.pieces.output
+        return share.kept * kept + output + sum(share.extra.values())
+
+    def _beside(self, each: RankOp) -> float:
+        """Bytes besides an op that runs."""
+        pieces, outputs, masks = self.pieces, self.outputs, self.kept.get(0, 0)
+        size = sum(pieces.kept[stage] * number for stage, number in self.kept.items())
+        for op in each.ops:
+            came = op.kind != "F"
+            size -= pieces.kept[op.stage] * came
+            outputs -= op.kind in "BI" and self._is_end(op)
+            masks += not came and not op.stage
+        size += outputs * pieces.output + min(masks, pieces.most_masks) * pieces.mask
+        return size + self._elsewhere({op.stage for op in each.ops})
 
     # -- one op ----------------------------------------------------------------------------------
 
@@ -319,6 +365,11 @@ def fullest(pieces: Pieces, spec: ScheduleSpec, rank: int) -> dict[str, float]:
 
 
 def _fullest(pieces: Pieces, spec: ScheduleSpec, rank: int) -> dict[str, float]:
+    return Player(pieces, _ops_alone(spec, rank), spec.shape.stages).peak()
+
+
+@kept
+def _ops_alone(spec: ScheduleSpec, rank: int) -> tuple[RankOp, ...]:
+    """The ops of a rank, without times."""
     plan, row = plan_of_rank(spec, rank)
-    ops = Player(pieces, ops_of_rank(plan, row), plan.stages).play()
-    return max((op.most for op in ops), key=lambda point: point.total).parts
+    return tuple(ops_of_rank(plan, row))

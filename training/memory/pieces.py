@@ -13,8 +13,8 @@ from ..model import Model
 from ..parameters import StageParameters
 from ..pipeline.figures import outputs_in_flight
 from ..recipe import Training
-from ..sharding.held import LayersHeld, always_gathered, partial_sums
-from ..sharding.ops import StageOps, ops_of, without_micro_batches
+from ..sharding.held import LayersHeld, always_gathered, partial_sums, sharding_alone
+from ..sharding.ops import StageOps, ops_of
 from ..split import Dealing, Split, layers_of_stages, mtp_stage, stages_of_ranks
 from .moments import STATES, Pieces
 
@@ -80,7 +80,7 @@ def _numbers(model: Model, dealing: Dealing, rank: int) -> Numbers:
 def _stages(
     model: Model, split: Split, training: Training, numbers: Numbers
 ) -> dict[int, StageOps]:
-    how = without_micro_batches(training)
+    how = sharding_alone(training)
     last = split.pp * (1 if split.placement == "both ways" else max(len(numbers), 1)) - 1
     is_ahead = len(numbers) > 1 and split.placement != "both ways"
     return {

@@ -101,12 +101,21 @@ def element_bytes(training: Training) -> dict[str, tuple[float, bool]]:
     return dict(zip(("weights", "gradients", "optimizer"), zip(sizes, cut)))
 
 
+OWN = ("engine", "zero", "reshard", "sync", "precision", "instances", "units", "optimizer")
+"""What of a training its data parallelism depends on."""
+
+
+def sharding_alone(training: Training) -> Training:
+    """The training with nothing but its data parallelism."""
+    return Training(**{name: getattr(training, name) for name in OWN})
+
+
 def states(model: Model, split: Split, training: Training, stage: StageParameters) -> States | None:
     """The states of one rank; None for Megatron's, which training.memory counts itself."""
     if training.engine == "megatron":
         return None
     if training.engine == "fsdp2" and training.zero:
-        return _of_fsdp(model, split, training, held_by(stage))
+        return _of_fsdp(model, split, sharding_alone(training), held_by(stage))
     if training.engine in ("ddp", "fsdp2"):
         each = 2.0 if training.precision == "bf16" else 4.0
         elements = stage.dense + stage.experts
@@ -210,7 +219,7 @@ def partial_sums(model: Model, split: Split, training: Training, stage: StagePar
     how = sharding_of(training, split)
     if training.micro_batches == 1 or how.sync != "replicas" or how.replicate == 1:
         return 0.0
-    modules = modules_held(model, split, training, held_by(stage))
+    modules = modules_held(model, split, sharding_alone(training), held_by(stage))
     stored = sum(unit.stored for module in modules for unit in module.units)
     return float(BYTES[how.reduced] * stored)
 

@@ -15,7 +15,7 @@ and of a rank with several the runtime gathers each one ahead (`stages`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
 
@@ -194,8 +194,3 @@ def _stands_for(modules: Sequence[Module], kept: Sequence[Module]) -> tuple[int,
         name = module.name if module.name in counts else name
         counts[name] += module.name.startswith("layers.")
     return tuple(counts.values())
-
-
-def without_micro_batches(training: Training) -> Training:
-    """The training without its number of micro-batches and their order, which change no op."""
-    return replace(training, micro_batches=1, schedule="1f1b", group_size=None)
