@@ -353,12 +353,15 @@ class Player:
 def fullest(pieces: Pieces, spec: ScheduleSpec, rank: int) -> dict[str, float]:
     """The parts at the fullest moment of a rank that runs a schedule.
 
-    Of a step with more than MOST_ALONE ops two short ones are played: with each p more
-    micro-batches each part stays, or grows by the same bytes (training.pipeline.figures.counted).
+    Of a step with more than MOST_ALONE ops a short one is played, or two where more are kept: with
+    each p more micro-batches each part stays, or grows by the same bytes
+    (training.pipeline.figures.counted).
     """
     if spec.num_run <= MOST_ALONE * spec.p:
         return _fullest(pieces, spec, rank)
-    fewer = settled(spec)
+    fewer, form = settled(spec), spec.rule.closed
+    if form is not None and not form.keeps_outputs:
+        return _fullest(pieces, replace(spec, m=fewer), rank)
     one, two = (_fullest(pieces, replace(spec, m=m), rank) for m in (fewer, fewer + spec.p))
     more = (spec.m - fewer) / spec.p
     return {name: size + (two[name] - size) * more for name, size in one.items()}

@@ -65,7 +65,10 @@ class StageOps:
     def alive(self, kind: str, before: str, *, is_last: bool) -> tuple[ModuleAlive, ...]:
         """Module by module, while an op of this kind (F, B, I or W) runs behind such ops; behind
         the last module of a backward what is left is reduced. is_last: of the step."""
-        key = (kind, before, is_last)
+        key = (kind, before, is_last and self.pp == 1)
+        if key not in self.runs and self.pp > 1 and kind in "FB" and not self.is_ahead:
+            for kinds in CHAINS:
+                _learn(self, kinds)
         if key not in self.runs:
             self.runs[key] = _alive(self, *key)
         return self.runs[key]
@@ -128,11 +131,27 @@ def behind(before: str, kind: str) -> str:
     return base + {"F": forwards, "I": forwards + "I"}.get(kind, "")
 
 
+CHAINS = ("FFBB", "FBFB")
+"""Runs of ops in which a stage passes through all states without halves of backwards."""
+
+
+def _learn(ops: StageOps, kinds: str) -> None:
+    """Plays ops one behind the other, and keeps what is alive in each and between them."""
+    part, before = FsdpPart(ops.modules, ops.rules, Record()), ""
+    for kind in kinds:
+        ops.runs.setdefault((kind, before, False), _during(ops, part, kind, is_last=False))
+        before = behind(before, kind)
+        ops.rests.setdefault(before, sum(part.record.now.values()))
+
+
 def _alive(ops: StageOps, kind: str, before: str, is_last: bool) -> tuple[ModuleAlive, ...]:
     first = (
         "F" if kind in "BI" and before.rstrip(CUT + GATHERED).endswith(("B", "W")) else ""
     )  # which waits since then
-    part = ops.played(first + before)
+    return _during(ops, ops.played(first + before), kind, is_last=is_last)
+
+
+def _during(ops: StageOps, part: FsdpPart, kind: str, *, is_last: bool) -> tuple[ModuleAlive, ...]:
     record = part.record
     record.module, record.moments = 0, [(0, sum(record.now.values()))]
     ops.run(part, kind, is_last=is_last)
