@@ -81,10 +81,13 @@ class StageOps:
 
     def reduced(self, before: str) -> int:
         """The most bytes while a pipeline's runtime reduces all sums behind the last op."""
-        part = self.played(before)
-        part.record.moments = []
-        part.reduce("")
-        return max((size for _, size in part.record.moments), default=0)
+        if f"{before} reduced" not in self.rests:
+            part = self.played(before)
+            part.record.moments = []
+            part.reduce("")
+            sizes = (size for _, size in part.record.moments)
+            self.rests[f"{before} reduced"] = max(sizes, default=0)
+        return self.rests[f"{before} reduced"]
 
     def played(self, kinds: str) -> FsdpPart:
         """The stage behind ops of such kinds."""

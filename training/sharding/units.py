@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from groups.alternatives import not_a_multiple
@@ -229,21 +230,21 @@ class Unit:
     group: Mesh1D
     across: int = 0
 
-    @property
+    @cached_property
     def elements(self) -> int:
         return sum(each.elements for each in self.parameters)
 
-    @property
+    @cached_property
     def own(self) -> int:
         size, index = self.group.size, self.group.index
         return sum(each.part(self._dim(each), size, index).elements for each in self.parameters)
 
-    @property
+    @cached_property
     def stored(self) -> int:
         size = self.group.size
         return sum(each.part(self._dim(each), size, 0).elements for each in self.parameters)
 
-    @property
+    @cached_property
     def whole(self) -> int:
         return self.stored * self.group.size
 
