@@ -9,7 +9,7 @@ import pytest
 from cases import every
 from markup import panels, written
 
-from descriptions import VIEWS
+from descriptions import SHELL, VIEWS
 from formats.documents.check import check_document, job_of_document
 from formats.documents.exports import groups_json_parts
 from formats.launch import emit, parse
@@ -124,4 +124,5 @@ def test_a_grid_of_experts_is_drawn_only_where_experts_are_cut_otherwise():
     assert not Job(nodes=4, tp=2, gtp=2).layout().has_experts
     assert Job(nodes=4, tp=2, egtp=2).layout().has_experts
     words = answer(State(nodes=4, tp=2, pp=2, gtp=2)).job
-    assert "tp2 · gtp2 · dp4 · pp2" in html.unescape(str(words)).replace("</span>", "")
+    assert "tp2 · gtp2 · dp4 · pp2" in html.unescape(str(words))
+    assert SHELL["job_gtp"]["en"].format(gtp=2) in words

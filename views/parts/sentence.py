@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from descriptions import CONTROLS, SHELL, counted
 from groups import LayoutError
+from groups.megatron.grids import GTP
 from request.context import Context, of_server
 from request.model import model_name, model_of
 from request.resolve import sizes_text
@@ -132,6 +133,9 @@ def _clauses(say: _Words) -> Iterator[Markup]:
     tp, pp = size("tp"), size("pp")
     cp = size("cp") if "cp" in layout.mesh.names else 1
     yield say.of("tp", tp, tp=say.number("tp", tp))
+    gtp = size(GTP) if GTP in layout.mesh.names else 1
+    if gtp > 1:
+        yield say("gtp", gtp=gtp)
     if cp > 1:
         yield say("cp" if tp > 1 else "cp_alone", cp=say.number("cp", cp))
     words = "pp_one" if pp == 1 else "pp" if tp > 1 or cp > 1 else "pp_alone"
