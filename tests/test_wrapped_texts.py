@@ -4,6 +4,7 @@ import pytest
 
 from formats.launch import parse
 from formats.launch.training import training_of
+from formats.roles.read import read_plan
 
 SCRIPT = "torchrun --nnodes 2 --nproc_per_node 8 pretrain_gpt.py"
 SIZES = "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2"
@@ -138,14 +139,14 @@ def test_what_is_not_in_the_text_is_asked_for(text):
     ("frequency", "dense"),
     [("([0]*3+[1]*29)", 3), ("1", 0), ("[1]*32", 0), ("2", None), ("([0,1]*16)", None)],
 )
-def test_layers_with_experts_that_do_not_all_follow_the_dense_ones_are_a_remark(frequency, dense):
+def test_layers_with_experts_follow_the_dense_ones_or_stand_where_the_list_says(frequency, dense):
     parsed = parse(
         f"{SCRIPT} --num-layers 32 --hidden-size 64 --num-attention-heads 4 --num-experts 8 "
         f"--moe-layer-freq '{frequency}'"
     )
     assert training_of(parsed).get("dense_layers") == dense
-    unread = [item.name for item in parsed.problems if item.code == "unread"]
-    assert unread == (["--moe-layer-freq"] if dense is None else [])
+    assert ("config" in training_of(parsed)) == (dense is None)
+    assert not [item for item in parsed.problems if item.code == "unread"]
 
 
 HF = "torchrun --nproc_per_node 8 run_clm.py --per_device_train_batch_size 1 "
@@ -192,3 +193,19 @@ def test_a_switch_against_recomputation_is_no_silence():
         training_of(parse(text + more)) for more in ("", "disable_gradient_checkpointing: true")
     ]
     assert [one["recompute"] for one in found] == ["full", "none"]
+
+
+def test_what_only_generates_has_no_trainer_and_what_never_collects_a_batch_updates_as_they_come():
+    """THUDM/slime: trainers load no model then; verl recipe/fully_async_policy: batch size 0."""
+    text = "train.py --actor-num-nodes 2 --actor-num-gpus-per-node 8 --hf-checkpoint Qwen/Qwen3-8B "
+    text += "--colocate --debug-rollout-only --rollout-num-gpus 16 --rollout-num-gpus-per-engine 2"
+    plan = read_plan(f"ray job submit -- python3 {text}").plan
+    assert [(role.name, role.layout.world_size) for role in plan.roles] == [("rollout", 16)]
+    text = """python3 -m recipe.fully_async_policy.fully_async_main data.train_batch_size=0 \\
+    algorithm.adv_estimator=grpo actor_rollout_ref.hybrid_engine=False \\
+    actor_rollout_ref.model.path=Qwen/Qwen3-8B actor_rollout_ref.actor.strategy=fsdp2 \\
+    actor_rollout_ref.actor.ppo_mini_batch_size=32 actor_rollout_ref.rollout.n=8 \\
+    async_training.require_batches=4 actor_rollout_ref.rollout.tensor_model_parallel_size=2 \\
+    trainer.nnodes=1 trainer.n_gpus_per_node=4 rollout.nnodes=1 rollout.n_gpus_per_node=4"""
+    read = read_plan(text)
+    assert read.role("actor").values["global_batch"] == 32 * 4 * 8

@@ -35,9 +35,12 @@ def read_slime(settings: Settings) -> PlanRead:
     engine = settings.count("rollout-num-gpus-per-engine", 1)
     pools = {"actor": Pool("actor", 0, nodes * each)}
     pools |= {pool.name: pool for pool in _rollout(settings, nodes, each, engine, together)}
+    trains = len(pools) == 1 or not settings.switch("debug-rollout-only")
+    if not trains:  # its trainers load no model
+        del pools["actor"]
     size = max(pool.first + pool.gpus for pool in pools.values())
     per_node = _gpus_of_node(settings, nodes, each, size)
-    sketches = [*_training(settings, pools, per_node)]
+    sketches = [*_training(settings, pools, per_node)] if trains else []
     for name, pool in pools.items():
         if name != "actor":
             sketches.append(_engines(settings, pool, per_node))

@@ -139,9 +139,11 @@ def _reward(settings: Settings) -> str:
 def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
     job, parsed = trained(settings, "actor", len(world), each, "actor")
     known = _worked(settings, ACTOR, job, Known.of(parsed))
-    prompts = settings.count("data.train_batch_size", 1024)
+    prompts = settings.count("data.train_batch_size", 1024, least=0)
     samples = settings.count(f"{ROLLOUT}.n", 1)
     batch = settings.count(f"{ACTOR}.ppo_mini_batch_size", 256)
+    if not prompts:  # fully asynchronous: the trainer takes so many mini-batches as they come
+        prompts = batch * settings.count("async_training.require_batches", 1, note="")
     updates = max(1, prompts // batch)
     known = Known({**known.values, "global_batch": prompts * samples}, known.training)
     facts = {"prompts": prompts, "samples": samples, "batch": prompts * samples}
