@@ -4,10 +4,12 @@ Each kind is a frozen value of its sizes. What it holds (`weights`), keeps of a 
 request, and computes follows from these sizes alone; nobody else asks which kind it is.
 """
 
-from .attention import MLA, Attention, Compressed, Indexer
+from .attention import Attention
 from .feed_forward import MLP, Experts
+from .latent import MLA, Compressed
 from .layers import LayerKind, LayerRun, Mixer
 from .states import KDA, GatedDelta, Lightning, Mamba1, Mamba2, ShortConv, StateMixer
+from .tokens import Indexer
 from .weights import Weight
 
 __all__ = [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .attention import MLA, Attention, Compressed
+from .attention import Attention
 from .feed_forward import MLP, Experts
+from .latent import MLA, Compressed
 from .states import KDA, GatedDelta, Lightning, Mamba1, Mamba2, ShortConv, StateMixer
 from .weights import Weight
 

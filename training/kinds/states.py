@@ -75,7 +75,7 @@ class StateMixer:
         return (self.kernel - 1) * self.conv_width // tp
 
     def products(self, hidden: int, tp: int) -> tuple[tuple[float, float, bool], ...]:
-        """As of training.kinds.attention."""
+        """As of training.kinds.attention.Attention."""
         return products_of(self.weights(hidden), tp)
 
     def context_operations(self) -> float:

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from ..errors import refusal
 from ..kinds import MLA, Compressed, LayerKind, Mixer, StateMixer
-from ..kinds.attention import INDEX_BYTES
+from ..kinds.tokens import INDEX_BYTES
 from ..model import Model
 from .cache import KVLayer
 from .kept import kept_bytes

@@ -26,7 +26,7 @@ from groups.kept import kept
 
 from ..errors import is_amount, refusal
 from ..kinds import MLA, Compressed, LayerKind, Mixer, StateMixer
-from ..kinds.attention import INDEX_BYTES, mean_seen
+from ..kinds.tokens import INDEX_BYTES, mean_seen
 from ..model import Model
 from .kept import kept_bytes
 from .server import CACHES, ServerMemory
