@@ -45,6 +45,7 @@ SHARED = {
     "attention_share": (0.45, 0.3),  # of the 16-bit peak; FlashAttention-2 and later
     "unfused_share": (0.4, 0.4),
     "older_attention": (0.55, 0.3),  # FlashAttention-2 on Hopper and later: arXiv:2407.08608
+    "unaligned": (4.0, 0.5),  # times as long: heads whose width is no multiple of 8, unfused
     "length": (500.0, 0.7),  # tokens of a sequence at which attention takes twice as long
     "passes": (5.0, 0.4),  # over what is kept for the backward
     "eager_passes": (1.3, 0.3),  # of kernels that fuse less

@@ -207,7 +207,8 @@ def _attention(request: Request, work: LayerWork, c: Constants) -> float:
     length = float(request.model.sequence)
     if request.cp_algorithm == "p2p":
         length /= request.split.cp  # pieces that go round the ring
-    return work.attention / (machine.peak * share) * (1.0 + c["length"] / length)
+    operations = work.attention + (c["unaligned"] - 1.0) * work.unaligned
+    return operations / (machine.peak * share) * (1.0 + c["length"] / length)
 
 
 def _wide(request: Request, c: Constants) -> tuple[float, float]:

@@ -92,6 +92,7 @@ class LayerWork(NamedTuple):
     lifted: Products  # MLA's projections up, of products
     mlp: Products  # the MLP or the shared experts, of products
     core: float  # bytes of attention's scores, where no kernel fuses them
+    unaligned: float  # of attention: products whose rows are no multiple of ALIGNED
     tp: Messages
     cp: Messages
     ep: Messages
@@ -251,6 +252,7 @@ def layer_work(request: Request, kind: LayerKind) -> LayerWork:
     attention = tokens / t * sum(_mixed(request, mixer) for mixer in kind.mixers)
     how = _plain(training.micro_batch, training.sequence_parallel, training.kernels)
     kept = _kept(model, split, how, kind, "selective")
+    unaligned = tokens / t * sum(_unaligned(request, mixer) for mixer in kind.mixers)
     heads = sum(mixer.heads for mixer in kind.mixers if not isinstance(mixer, StateMixer))
     core = 0.0 if training.flash else 5.0 * tokens * heads * model.sequence / t
     messages = (
@@ -262,7 +264,7 @@ def layer_work(request: Request, kind: LayerKind) -> LayerWork:
         return kept - _kept(model, split, how, kind, recompute)
 
     return LayerWork(
-        *(products, experts, attention, kept, lifted, mlp, core),
+        *(products, experts, attention, kept, lifted, mlp, core, unaligned),
         *messages,
         block=_blocks(request, 1.0),
         dropped=dropped,
@@ -292,6 +294,19 @@ def _mixed(request: Request, mixer: Mixer) -> float:
     sequence = float(request.model.sequence)
     context = mixer.mean_seen(sequence) if request.training.flash else sequence
     return mixer.context_operations() * context + mixer.constant_operations()
+
+
+ALIGNED = 8
+"""16-bit numbers of a row, 16 bytes, that tensor cores load at once: rows of another length go
+through slower kernels (docs.nvidia.com/deeplearning/performance, matrix multiplication)."""
+
+
+def _unaligned(request: Request, mixer: Mixer) -> float:
+    """Operations of one token in attention's products of heads of such a width; where one kernel
+    does all of attention, it fills them up."""
+    if request.training.flash or isinstance(mixer, StateMixer) or mixer.head_dim % ALIGNED == 0:
+        return 0.0
+    return _mixed(request, mixer)
 
 
 def _mlp(
