@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from groups.errors import LayoutError
-from training.clusters import GIB
 from training.estimate.memory import LEAN, SPREAD, UNFUSED, kernels_of, unfused_terms
 from training.estimate.nanotron import dealt_by_cost
 from training.estimate.request import Request, request_of
 from training.estimate.runs import MeasuredRun, is_nanotron, runs
+from training.machine import GIB
 from training.memory.per_stage import memory_per_stage
 
 from .fit_estimate import descend

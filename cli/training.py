@@ -172,6 +172,7 @@ def estimate(inputs: CommandLine) -> Table:
     if mine := facts.get("own_step"):
         before.append(_used(f"your step: {mine['seconds']:.4g} s, ", mine))
         before.append(f"no part explains {mine['unexplained_seconds']:.3g} s of it")
+        before += [mine["doubt"]] if mine["doubt"] else []
     if facts["no_runs_near"]:
         before.append(f"no measured run is like it in {', '.join(facts['no_runs_near'])}")
     return Report(

@@ -14,10 +14,11 @@ from request.context import Context
 from request.named.launch import training_fields
 from request.resolve import resolve
 from request.state import State
-from training.clusters import CLUSTERS, GB, GIB
+from training.clusters import CLUSTERS
 from training.estimate import estimate_of
 from training.estimate.memory import fit_of, room_of
 from training.estimate.request import Request
+from training.machine import GB, GIB
 from training.memory.per_stage import largest, memory_per_stage
 from training.model import Model
 from training.models import MODELS

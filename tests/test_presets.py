@@ -18,7 +18,8 @@ from groups.stages.layers import stage_layers
 from request.context import Context
 from request.resolve import from_preset, resolve
 from request.trained import fields_of_preset
-from training.clusters import CLUSTERS, GIB
+from training.clusters import CLUSTERS
+from training.machine import GIB
 from training.model import Model
 from training.models import FIELDS, MODELS, SIZES, model_of_preset, shape_of_preset
 from training.parameters import total_parameters

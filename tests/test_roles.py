@@ -22,7 +22,7 @@ from request.roles.opened import state_of_plan
 from request.roles.pages import cast_of
 from request.roles.text import OWN_FIELDS, read_roles
 from request.state import State
-from training.clusters import GIB
+from training.machine import GIB
 from views.page import answer, draw
 
 START = State(nodes=4, tp=4, pp=2, model="qwen3-8b", zero="1")

@@ -20,7 +20,7 @@ from request.answers.roles.said import fullest_text
 from request.context import Context
 from request.roles.edits import edited
 from request.state import State
-from training.clusters import GIB
+from training.machine import GIB
 from training.roles import PARTS, WORKING, Moment, phases_of
 from views.export import download, picture_file
 from views.page import answer

@@ -9,7 +9,7 @@ from statistics import median
 import pytest
 
 from groups import LayoutError
-from training.clusters import GIB
+from training.machine import GIB
 from training.models import MODELS
 from training.parameters import total_parameters
 from training.serving import KVLayer, kv_cache

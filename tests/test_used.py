@@ -9,7 +9,7 @@ from groups.errors import LayoutError
 from request.answers.compare.api import compare_facts
 from request.answers.compare.sides import comparison_of
 from request.answers.estimate.measured import measured_facts, measured_use
-from request.answers.estimate.used import own_step, use_facts
+from request.answers.estimate.used import own_step, step_doubt, use_facts
 from request.answers.estimate.words import use_of
 from request.answers.search import search_facts
 from request.context import Context
@@ -98,8 +98,7 @@ def test_answers_and_slides_of_better_layouts_and_compare_have_the_use():
     assert 0 < sides["first"]["used"]["mfu"] < 1 > sides["second"]["used"]["mfu"] > 0
     (_, drawn), *_ = search_pictures(context)
     assert all("MFU" in row[2] for row in drawn.table.rows)
-    (_, costs), *_ = compare_slide(context)
-    assert any(row[0] == "MFU" for row in costs.table.rows)
+    assert all("MFU" in title for title, _ in compare_slide(context).pictures)
     assert "MFU" in estimate_summary(context)
 
 
@@ -211,3 +210,50 @@ def test_a_text_that_is_no_step_is_refused():
         own_step(context, context.trained.estimate(context.layout))
     assert refused.value.control == "own_step"
     assert MeasuredStep("seconds", 1.0) == read_step("1 s")
+
+
+def doubted(text: str, **changes: object):
+    context = shown("nemotron4-340b-6144", own_step=text, **changes)
+    own = own_step(context, context.trained.estimate(context.layout))
+    return step_doubt(own), use_facts(context, context.trained.estimate(context.layout))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "instead"),
+    [
+        ("2500000 TFLOP/s/GPU", "all", "406.901 TFLOP/s"),
+        ("1200000 tokens/s/GPU", "all", "195.312 tokens/s/GPU"),
+        ("2.5 s", "eight", "FP8"),
+        ("0.1 s", "beyond", ""),
+    ],
+)
+def test_a_step_beyond_the_peak_is_asked_about(text, code, instead):
+    doubt, facts = doubted(text)
+    assert (doubt.code, doubt.instead) == (code, instead)
+    assert facts["own_step"]["doubt"].endswith(("?", f"{instead}."))
+
+
+def test_the_answer_to_a_doubt_is_no_doubt_and_a_plausible_step_has_none():
+    doubt, _ = doubted("2500000 TFLOP/s/GPU")
+    assert doubted(doubt.changes["own_step"])[0] is None
+    eight, _ = doubted("2.5 s")
+    assert doubted("2.5 s", **eight.changes)[0] is None
+    assert doubted("8 s")[0] is None
+    assert doubted("8 s")[1]["own_step"]["doubt"] == ""
+
+
+@pytest.mark.parametrize(("language", "asks"), [("en", "of the peak"), ("zh", "峰值的")])
+def test_the_page_asks_about_a_step_beyond_the_peak(language, asks):
+    state = State(view="estimate", model="llama3-70b", nodes="8", tp=8, pp=2, lang=language)
+    doubt = 'class="doubt"'
+    assert doubt not in answer(state.changed({"own_step": "12.5 s"})).picture
+    beyond = answer(state.changed({"own_step": "1 s"})).picture
+    assert doubt in beyond
+    assert asks in beyond
+
+
+def test_the_range_of_a_peak_in_four_bits_stands_beside_what_was_reckoned_with_it():
+    state = State(view="estimate", model="llama3-70b", nodes="8", tp=8, pp=2, cluster="dgx-b300")
+    plain, four = (answer(state.changed({"products": name})).picture for name in ("", "nvfp4"))
+    assert "12,600 to 15,000" not in plain.replace("\xa0", " ")
+    assert "12,600 to 15,000" in four.replace("\xa0", " ")

@@ -10,91 +10,82 @@ not measured yet (Vera Rubin).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from pathlib import Path
+from types import GenericAlias
+from typing import Protocol, cast, get_type_hints
 
 from groups.errors import nearest_names, not_a_choice
 from groups.tables import Rows, read_table
 
-from .machine import GB, GIB, SWITCH, TERA, USUAL_REACHED, Machine
-
-MIB, GBIT = 2**20, 1e9 / 8
-"""Bytes of a mebibyte, and of a gigabit."""
+from .machine import Machine, units
 
 FILES = ("clusters.toml", "cards.toml", "accelerators.toml")
 
 
-@dataclass(frozen=True)
-class MachineRow:
-    """A row of FILES, in the units of vendors; 0: unknown, of fp8 and fp4: none."""
+class MachineRow(Protocol):
+    """A row of FILES; its other columns are those of `row_type`."""
 
     name: str
-    source: tuple[str, ...]
-    aliases: tuple[str, ...] = ()
-    maker: str = "nvidia"
-    family: str = ""
-    bf16_tflop_per_s: float = 0.0
-    fp16_tflop_per_s: float = 0.0
-    fp8_tflop_per_s: float = 0.0
-    fp4_tflop_per_s: float = 0.0
-    fp4_most_tflop_per_s: float = 0.0
-    reached: float = USUAL_REACHED
-    memory_mib: int = 0
-    sheet_gib: float = 0.0
-    seen_gib: float = 0.0
-    hbm_gb_per_s: float = 0.0
-    fabric: str = SWITCH
-    axes: int = 0
-    rack: int = 0
-    per_node: int = 0
-    link_gb_per_s: float = 0.0
-    pair_gb_per_s: float = 0.0
-    nic_gbit_per_s: float = 0.0
-    pod: int = 0
-    spine: float = 1.0
-    host_link_gb_per_s: float = 0.0
-    host_gb: float = 0.0
-    unknown: tuple[str, ...] = ()
-
-    def machine(self, id: str) -> Machine:
-        return Machine(
-            id=id,
-            memory=float(self.memory_mib * MIB or self.sheet_gib * GIB),
-            is_sheet=not self.memory_mib,
-            known_seen=self.seen_gib * GIB,
-            peak=(self.bf16_tflop_per_s or self.fp16_tflop_per_s) * TERA,
-            has_bf16=not self.fp16_tflop_per_s,
-            fp8=self.fp8_tflop_per_s * TERA,
-            fp4=self.fp4_tflop_per_s * TERA,
-            fp4_most=self.fp4_most_tflop_per_s * TERA,
-            hbm=self.hbm_gb_per_s * GB,
-            nvlink=self.link_gb_per_s * GB,
-            pair=self.pair_gb_per_s * GB,
-            nic=self.nic_gbit_per_s * GBIT,
-            link=self.host_link_gb_per_s * GB,
-            host=self.host_gb * GB,
-            **{name: getattr(self, name) for name in _SAME},
-        )
+    aliases: tuple[str, ...]
 
 
-_SAME = (
-    *("name", "source", "maker", "family", "reached", "fabric", "axes", "rack", "per_node"),
-    *("pod", "spine", "unknown"),
-)
+UNSAID = {"maker": "nvidia"}
+"""What rows mean that leave a column out, where that is not what a machine of one's own has."""
+
+NOT_IN_ROWS = ("id", "has_bf16", "is_sheet", "changed")
+"""Attributes of a machine that no column says: they follow from the others."""
+
+
+@cache
+def row_type() -> type:
+    """The type of a row of FILES: the attributes of a Machine, those with a unit in their columns,
+    and other names of it. What is left out is unknown; of fp8 and fp4: none."""
+    hints, of_units = get_type_hints(Machine), units()
+    columns: list[tuple[str, object, object]] = []
+    for one in fields(Machine):
+        default = None if one.default is MISSING else one.default
+        if one.name in of_units:
+            columns += [(unit.column, hints[one.name], default or 0) for unit in of_units[one.name]]
+        elif one.name not in NOT_IN_ROWS:
+            columns.append((one.name, hints[one.name], UNSAID.get(one.name, default)))
+    columns.append(("aliases", tuple[str, ...], ()))
+    ways = [(*column[:2], field(default=column[2])) for column in columns]
+    return make_dataclass("MachineRow", ways, frozen=True)
+
+
+def _machine(id: str, row: MachineRow) -> Machine:
+    """The machine of a row, in bytes, operations and seconds."""
+    hints, of_units, values = get_type_hints(Machine), units(), dict[str, object]()
+    for one in fields(Machine):
+        if one.name in of_units:
+            found = [(getattr(row, unit.column), unit.size) for unit in of_units[one.name]]
+            number, size = next((each for each in found if each[0]), (0, 1))
+            values[one.name] = hints[one.name](number * size)
+        elif one.name not in NOT_IN_ROWS:
+            values[one.name] = getattr(row, one.name)
+    build: Callable[..., Machine] = Machine
+    return build(
+        **values,
+        id=id,
+        is_sheet=not getattr(row, "memory_mib"),  # noqa: B009  a type made at run time
+        has_bf16=not getattr(row, "fp16_tflop_per_s"),  # noqa: B009
+    )
 
 
 @cache
 def _rows() -> dict[str, MachineRow]:
     folder, rows = Path(__file__).parent, dict[str, MachineRow]()
+    model = cast("type[dict[str, MachineRow]]", GenericAlias(dict, (str, row_type())))
     for file in FILES:
-        rows |= read_table(folder / file, dict[str, MachineRow])
+        rows |= read_table(folder / file, model)
     return rows
 
 
 CLUSTERS: Mapping[str, Machine] = Rows(
-    lambda: {name: row.machine(name) for name, row in _rows().items()}
+    lambda: {name: _machine(name, row) for name, row in _rows().items()}
 )
 """Every machine by a stable id. The machines of Llama 3 405B are as DGX H100, with RoCE in place of
 InfiniBand, and their top network layer carries 1/7 (arXiv:2407.21783 section 3.3.1)."""

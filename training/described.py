@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from groups.errors import nearest_names, not_a_choice, quoted
 from groups.inputs import Input
 from groups.tables import Rows, TableError, parsed_text
 
-from .clusters import CLUSTERS, GBIT, machine_of
+from .clusters import CLUSTERS, machine_of
 from .errors import is_amount, refusal
-from .machine import FABRICS, GB, GIB, TERA, Machine
+from .machine import FABRICS, GB, GBIT, GIB, TERA, Machine, units
 
 OWN = "own"
 """The machine of which every number is given: what is missing is asked for."""
@@ -101,12 +101,12 @@ class MachineNumbers:
     ] = None
 
 
-_UNITS = {
-    **{"peak": ("peak", TERA), "peak_fp8": ("fp8", TERA), "peak_fp4": ("fp4", TERA)},
-    **{"hbm": ("hbm", GB), "nvlink": ("nvlink", GB), "pair": ("pair", GB), "nic": ("nic", GBIT)},
-    **{"domain": ("rack", 1), "pod": ("pod", 1), "spine": ("spine", 1.0)},
-}
-"""The attribute of a machine that each number sets, and its unit there."""
+@cache
+def _units() -> dict[str, tuple[str, float]]:
+    """The attribute of a machine that each number sets, and its unit there."""
+    every = ((name, unit) for name, several in units().items() for unit in several)
+    return {unit.input: (name, unit.size) for name, unit in every if unit.input}
+
 
 NUMBER_NAMES = tuple(one.name for one in fields(MachineNumbers))
 
@@ -126,7 +126,7 @@ def described(start: Machine, numbers: MachineNumbers, capacity: float | None = 
     changes: dict[str, object] = {}
     given = {name: value for name, value in vars(numbers).items() if value not in (None, "")}
     for name, value in given.items():
-        attribute, unit = _UNITS.get(name, (name, None))
+        attribute, unit = _units().get(name, (name, None))
         changes[attribute] = value if unit is None else type(unit)(value * unit)
     if "fp4" in changes:
         changes["fp4_most"] = 0.0
@@ -279,7 +279,7 @@ def _sparse(value: float, name: str, machine: Machine, alike: list[Machine]) -> 
 
     Where the peak in fewer bits is more than twice that in 16, it is asked about too.
     """
-    attribute, _ = _UNITS[name]
+    attribute, _ = _units()[name]
     for one in alike:
         if _is(value * TERA, 2 * getattr(one, attribute)):
             return one.name
@@ -293,7 +293,7 @@ def _given(machine: Machine, name: str) -> float:
         return machine.memory / GIB
     if name == "fabric":
         return 0.0
-    attribute, unit = _UNITS[name]
+    attribute, unit = _units()[name]
     return float(getattr(machine, attribute) / unit)
 
 

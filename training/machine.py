@@ -32,14 +32,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import pairwise as pairwise_of
 from math import prod
+from typing import Annotated, NamedTuple, get_type_hints
 
 from .errors import refusal
 
 GB, GIB, TERA = 1e9, 2**30, 1e12
 """Bytes of a gigabyte (links), of a gibibyte (memory), and of a terabyte."""
+
+MIB, GBIT = 2**20, 1e9 / 8
+"""Bytes of a mebibyte, and of a gigabit."""
+
+
+class Unit(NamedTuple):
+    """How a number of a machine is written by those who print it: the column of a row (clusters)
+    and the input of one's own (described), both in units of ``size``."""
+
+    column: str
+    size: float
+    input: str = ""
+
 
 SWITCH, MESH, TORUS = "switch", "mesh", "torus"
 FABRICS = (SWITCH, MESH, TORUS)
@@ -87,28 +101,28 @@ class Machine:
     """
 
     name: str
-    nvlink: float
-    nic: float
-    memory: float
-    peak: float
+    nvlink: Annotated[float, Unit("link_gb_per_s", GB, "nvlink")]
+    nic: Annotated[float, Unit("nic_gbit_per_s", GBIT, "nic")]
+    memory: Annotated[float, Unit("memory_mib", MIB), Unit("sheet_gib", GIB)]
+    peak: Annotated[float, Unit("bf16_tflop_per_s", TERA, "peak"), Unit("fp16_tflop_per_s", TERA)]
     source: tuple[str, ...] = ()
     id: str = "own"
     maker: str = ""
     family: str = ""
-    rack: int = 0
-    fp8: float = 0.0
-    fp4: float = 0.0
-    fp4_most: float = 0.0
-    hbm: float = 0.0
+    rack: Annotated[int, Unit("rack", 1, "domain")] = 0
+    fp8: Annotated[float, Unit("fp8_tflop_per_s", TERA, "peak_fp8")] = 0.0
+    fp4: Annotated[float, Unit("fp4_tflop_per_s", TERA, "peak_fp4")] = 0.0
+    fp4_most: Annotated[float, Unit("fp4_most_tflop_per_s", TERA)] = 0.0
+    hbm: Annotated[float, Unit("hbm_gb_per_s", GB, "hbm")] = 0.0
     reached: float = USUAL_REACHED
-    link: float = 0.0
-    host: float = 0.0
-    known_seen: float = 0.0
-    pair: float = 0.0
+    link: Annotated[float, Unit("host_link_gb_per_s", GB)] = 0.0
+    host: Annotated[float, Unit("host_gb", GB)] = 0.0
+    known_seen: Annotated[float, Unit("seen_gib", GIB)] = 0.0
+    pair: Annotated[float, Unit("pair_gb_per_s", GB, "pair")] = 0.0
     fabric: str = SWITCH
     axes: int = 0
-    pod: int = 0
-    spine: float = 1.0
+    pod: Annotated[int, Unit("pod", 1, "pod")] = 0
+    spine: Annotated[float, Unit("spine", 1.0, "spine")] = 1.0
     per_node: int = 0
     has_bf16: bool = True
     is_sheet: bool = False
@@ -232,6 +246,20 @@ class Machine:
             self.require("nvlink")
         if gpus > self.domain_of(gpus_per_node):
             self.require("nic")
+
+
+@cache
+def units() -> dict[str, tuple[Unit, ...]]:
+    """How each attribute of a machine is written that has a unit; of several columns the first one
+    counts that has a number.
+
+    >>> units()["nic"]
+    (Unit(column='nic_gbit_per_s', size=125000000.0, input='nic'),)
+    """
+    hints = get_type_hints(Machine, include_extras=True)
+    return {
+        name: hint.__metadata__ for name, hint in hints.items() if hasattr(hint, "__metadata__")
+    }
 
 
 @lru_cache(maxsize=256)

@@ -15,7 +15,8 @@ from training.described import OWN, doubts, start_of
 from training.machine import FABRICS
 
 from .base import form
-from .base.html import tag, together
+from .base.html import fine, tag, together
+from .parts.machine import notes_of
 
 FIVE = ("peak", "capacity", "hbm", "nvlink", "nic")
 """Numbers of a machine of one's own that decide nearly everything."""
@@ -43,14 +44,13 @@ def machine_inputs(start: State) -> list[Markup]:
 
 
 def doubts_html(state: State, language: str) -> Markup:
-    """Questions about numbers of a machine that look like others than they should be."""
+    """What is not sure of a machine, and questions about numbers of one's own that look like others
+    than they should be."""
     try:
         machine = machine_of_state(state)
     except LayoutError:
         return Markup()
-    if not machine.changed:
-        return Markup()
-    say, rows = saying(MACHINE, language), []
+    say, rows = saying(MACHINE, language), [fine(note) for note in notes_of(machine, language)]
     for doubt in doubts(machine, start_of(cluster_of(state))):
         label = CONTROLS[doubt.control].label[language]
         facts = {"value": doubt.value, "instead": doubt.instead, "of": doubt.of}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from descriptions import PURPOSES
+from groups import LayoutError
 from groups.layout import Layout
-from training.machine import Machine
+from training.machine import NUMBERS, Machine
 from training.traffic.per_step import Traffic, traffic
 from training.traffic.reached import reached_seconds
 
@@ -23,8 +24,9 @@ def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: 
     """What each kind of group sends in one step, over which links, and how long, as JSON.
 
     Seconds of a row are bytes over the speed of the links; reached_seconds what such groups really
-    take, null where nobody measured any. A step takes about step_seconds, nine of
-    ten real ones between low and high; parts say for what. Bytes "across" leave NVLink domains.
+    take, null where nobody measured any. A step takes about step_seconds (null where step_unknown
+    says which number of the machine is missing), nine of ten real ones between low and high; parts
+    say for what. Bytes "across" leave NVLink domains.
 
     Args:
         cluster: (the machines).
@@ -50,13 +52,28 @@ def traffic_facts(context: Context) -> dict[str, object]:
         "nvlink_bytes_per_second": trained.cluster.nvlink,
         "network_bytes_per_second": trained.cluster.nic,
         "domain": trained.cluster.domain_of(layout.gpus_per_node),
-        **estimate_facts(trained.estimate(layout)),
+        **_step(trained, layout),
         **measured_facts(context),
         "host": host_facts(trained),
         "total_bytes": sum(row.total for row in rows),
         "across_bytes": sum(row.across for row in rows),
         "rows": [_row(row, trained.cluster) for row in rows],
     }
+
+
+def _step(trained: Trained, layout: Layout) -> dict[str, object]:
+    """The step as JSON values; of a machine of which a number is unknown that a step's time needs
+    and its bytes do not, no seconds, and which number that is."""
+    try:
+        return {**estimate_facts(trained.estimate(layout)), "step_unknown": ""}
+    except LayoutError as error:
+        if error.code not in UNKNOWN:
+            raise
+        return {"step_seconds": None, "step_unknown": str(error)}
+
+
+UNKNOWN = [code for code, _ in NUMBERS.values()]
+"""Refusals for want of a number of the machine."""
 
 
 def _row(row: Traffic, machine: Machine) -> dict[str, object]:

@@ -238,7 +238,8 @@ def head_seconds(request: Request, ends: Ends, c: Constants) -> float:
 
 def send_seconds(request: Request, ends: Ends, c: Constants) -> float:
     """Seconds that a micro-batch waits for messages between stages on a rank, in one chunk."""
-    return message_seconds(ends.send, request.machine, c) * c["pp_exposed"]
+    exposed = c["pp_blocking" if request.blocks_sends else "pp_exposed"]
+    return message_seconds(ends.send, request.machine, c) * exposed
 
 
 def idle_share(schedule: str, p: int, v: int) -> float:

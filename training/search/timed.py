@@ -251,7 +251,8 @@ class Timer:
     def _ends(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
         """Seconds of the output layer, and of a chunk's sends, for each micro-batch size."""
         split = request.split
-        sends = (split.tp, split.cp, split.pp > 1, self._leaves(request.stride("pp")))
+        leaves = self._leaves(request.stride("pp"))
+        sends = (split.tp, split.cp, split.pp > 1, leaves, request.blocks_sends)
 
         def seconds(size: int) -> tuple[float, float]:
             how = request_of(size)

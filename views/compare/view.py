@@ -323,6 +323,7 @@ def _with_costs(found: Compared, language: str) -> Pictures:
         cost = side.cost(language)
         assert cost is not None  # none is refused
         amounts = {name.removeprefix("cost_"): text for name, (_, text) in cost.items()}
+        amounts["mfu"] = f"{cost['cost_mfu'][0]:.1%}"
         title = PAGE["slide_side"][language].format(side=side.name, **amounts)
         pictures.append((title, job_pictures(_on_its_own(side))[0][1]))
     return pictures

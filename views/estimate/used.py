@@ -8,7 +8,13 @@ from markupsafe import Markup
 
 from descriptions import MACHINE
 from formats.documents.tables import Table
-from request.answers.estimate.used import own_step, use_text
+from request.answers.estimate.used import (
+    OwnStep,
+    doubt_text,
+    own_step,
+    step_doubt,
+    use_text,
+)
 from request.answers.estimate.words import KINDS, part_name, use_of
 from request.context import Context
 from request.units import seconds_text
@@ -17,6 +23,7 @@ from training.estimate import Estimate, waterfall
 
 from ..base import form
 from ..base.html import fine, heads_of, table_html, tag, together
+from ..parts.machine import fp4_range
 
 LEAST = 0.0005
 """Share of the step from which on a cause is shown."""
@@ -33,6 +40,10 @@ def used_html(context: Context, estimate: Estimate) -> Markup:
     lines = [tag("p", use_text(use_of(estimate), language))]
     if own:
         lines.append(tag("p", tag("b", say("own_is", text=use_text(own.use, language)))))
+        lines.append(_doubt(own, language))
+    if four := fp4_range(estimate.request.machine, language):
+        is_four = estimate.request.training.products == "nvfp4"
+        lines += [fine(four)] if is_four else []
     return together(
         *lines,
         fine(say("counted")),
@@ -40,6 +51,16 @@ def used_html(context: Context, estimate: Estimate) -> Markup:
         tag("h3", say("falls_title")),
         table_html(falls_table(estimate, seconds, language), "estimate-parts"),
     )
+
+
+def _doubt(own: OwnStep, language: str) -> Markup:
+    """A question about a step that is quicker than the peak allows, with what would answer it."""
+    doubt = step_doubt(own)
+    if doubt is None:
+        return Markup()
+    take = MACHINE["doubt_take"][language].format(instead=doubt.instead)
+    button = form.setter(doubt.changes, take) if doubt.changes else ""
+    return tag("p", doubt_text(own, language), " ", button, class_="doubt")
 
 
 def falls_table(estimate: Estimate, own: float, language: str) -> Table:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from descriptions import MACHINE
-from formats.measured_step import read_step
+from formats.measured_step import MeasuredStep, read_step
 from groups.errors import quoted
 from training.estimate import CAUSAL, FULL, Estimate, Use, seconds_of, waterfall
+from training.recipe import WIDE
 
 from ...context import Context
 from ...errors import refusal
@@ -17,11 +18,52 @@ from ...words import saying
 
 @dataclass(frozen=True)
 class OwnStep:
-    """One's own measured step. seconds: where attention counts in half, or however it is counted;
-    other: where it counts in full, if it was told in TFLOP/s; else the same."""
+    """One's own measured step. use: where attention counts in half, or however it is counted;
+    other: where it counts in full, if it was told in TFLOP/s; else the same. read: what it says."""
 
     use: Use
     other: Use
+    read: MeasuredStep
+
+
+@dataclass(frozen=True)
+class StepDoubt:
+    """A question about a measured step that is quicker than the peak allows: its code, and the
+    change of the page that answers it, if there is one."""
+
+    code: str
+    changes: dict[str, str]
+    instead: str = ""
+
+
+def step_doubt(own: OwnStep) -> StepDoubt | None:
+    """What a measured step of more than the peak may be instead; None of one within it.
+
+    all: the speed of all GPUs together, given as that of each; eight: products of layers in 8 bits,
+    which the page does not say; beyond: another model, batch or number of GPUs.
+    """
+    use = own.use
+    if use.mfu() <= 1.0:
+        return None
+    machine, gpus = use.request.machine, use.request.gpus
+    if own.read.kind in ("tflops", "tokens_per_gpu") and gpus > 1 and use.mfu() <= gpus:
+        unit = {"tflops": "TFLOP/s", "tokens_per_gpu": "tokens/s/GPU"}[own.read.kind]
+        instead = f"{own.read.value / gpus:.6g} {unit}"
+        return StepDoubt("all", {"own_step": instead}, instead)
+    is_wide = use.request.training.products in WIDE
+    if is_wide and use.mfu() * use.peak <= machine.fp8:
+        return StepDoubt("eight", {"products": "fp8"}, "FP8")
+    return StepDoubt("beyond", {})
+
+
+def doubt_text(own: OwnStep, language: str) -> str:
+    """The question in words; empty without one."""
+    doubt = step_doubt(own)
+    if doubt is None:
+        return ""
+    return MACHINE[f"step_doubt_{doubt.code}"][language].format(
+        mfu=f"{own.use.mfu():.0%}", instead=doubt.instead
+    )
 
 
 def own_step(context: Context, estimate: Estimate) -> OwnStep | None:
@@ -39,7 +81,7 @@ def own_step(context: Context, estimate: Estimate) -> OwnStep | None:
     uses = [
         Use(estimate.request, seconds.get(name, seconds.get("", 0.0))) for name in (CAUSAL, FULL)
     ]
-    return OwnStep(*uses)
+    return OwnStep(*uses, read=found)
 
 
 def use_text(use: Use, language: str) -> str:
@@ -70,6 +112,7 @@ def use_facts(context: Context, estimate: Estimate) -> dict[str, object]:
         facts["own_step"] = {
             "seconds": own.use.seconds,
             "unexplained_seconds": own.use.seconds - estimate.seconds,
+            "doubt": doubt_text(own, "en"),
             **own.use.facts(),
         }
     return facts

@@ -1,0 +1,58 @@
+"""What is not sure of a machine: where the page says it, and answers that go as far as is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from groups.errors import LayoutError
+from request.answers.traffic import traffic_facts
+from request.context import Context
+from request.state import State
+from training.clusters import CLUSTERS, row_type
+from training.machine import Machine, units
+from views.machine import doubts_html
+
+OWN = State(model="llama3-8b", tp=8, pp=1, cluster="own", capacity="80", nvlink="450", nic="400")
+
+
+def test_traffic_of_a_machine_without_a_peak_is_answered_as_far_as_known():
+    facts = traffic_facts(Context.of(OWN))
+    assert facts["step_seconds"] is None
+    assert "TFLOP/s" in facts["step_unknown"]
+    assert facts["total_bytes"] > 0
+    assert all(row["seconds"] >= 0 for row in facts["rows"])
+    known = traffic_facts(Context.of(OWN.changed({"peak": "989", "hbm": "3350"})))
+    assert known["step_unknown"] == ""
+    assert known["step_seconds"] > 0
+    assert known["rows"] == facts["rows"]
+
+
+def test_what_the_bytes_themselves_need_is_still_asked_for():
+    with pytest.raises(LayoutError) as refused:
+        traffic_facts(Context.of(OWN.changed({"nvlink": ""})))
+    assert refused.value.control == "nvlink"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "language", "said"),
+    [
+        ("dgx-b300", "en", "12,600 to 15,000"),
+        ("dgx-b300", "zh", "12,600 至 15,000"),
+        ("ascend-910b", "en", "Not known here: memory speed"),
+        ("mi325x", "en", "the data sheet"),
+        ("mi325x", "zh", "数据手册"),
+    ],
+)
+def test_the_form_of_a_machine_says_what_is_not_sure(cluster, language, said):
+    assert said in str(doubts_html(State(cluster=cluster, lang=language), language))
+    assert str(doubts_html(State(cluster="dgx-h100", lang=language), language)) == ""
+
+
+def test_every_number_of_a_machine_is_described_once():
+    """The columns of rows and the inputs of one's own are those of the machine's attributes."""
+    columns = [unit.column for several in units().values() for unit in several]
+    assert len(columns) == len({*columns})
+    row = row_type()(name="New", bf16_tflop_per_s=100.0, memory_mib=1024)
+    assert {*columns} <= {*vars(row)}
+    assert {*units()} <= {*Machine.__dataclass_fields__}
+    assert CLUSTERS["dgx-h100"].maker == row.maker == "nvidia"
