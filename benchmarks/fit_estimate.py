@@ -63,7 +63,6 @@ SHARED = {
     "cp_exposed": (0.5, 0.5),
     "ep_exposed": (0.8, 0.3),
     "pp_exposed": (0.7, 0.3),
-    "pp_blocking": (3.0, 0.7),  # DeepSpeed's engine: nothing else runs, either way
     "dp_exposed": (0.5, 0.5),  # of gradients and parameters with ZeRO-1 and 2
     "summed_exposed": (0.5, 0.5),  # of all-reduced gradients
     "fsdp_hidden": (0.9, 0.2),

@@ -4,8 +4,7 @@ accelerators.toml, each with its source. One's own is described the same way (tr
 >>> machine_of("MI300X").name, machine_of("h100").id, round(machine_of("b300").memory / GIB, 2)
 ('MI300X', 'dgx-h100', 268.59)
 
-Left out: Jean Zay (4 Omni-Path links a node), for want of a stated speed; what is announced and was
-not measured yet (Vera Rubin).
+Left out: what is announced and was not measured yet (Vera Rubin).
 """
 
 from __future__ import annotations

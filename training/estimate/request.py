@@ -134,21 +134,6 @@ class Request(TrainingJob):
         return other
 
     @cached_property
-    def blocks_sends(self) -> bool:
-        """Whether stages stand still while they send, as in DeepSpeed's engine for pipelines.
-
-        Where nobody says whose engine it is: while attention was not one kernel and sequence
-        parallelism not there, only DeepSpeed had ZeRO beside stages. Megatron-LM's distributed
-        optimizer came after both.
-        """
-        training, split = self.training, self.split
-        if split.pp == 1 or training.engine == "zero":
-            return split.pp > 1
-        is_old = not training.flash and not training.sequence_parallel
-        shards = training.zero > 0 and split.dp > 1 and split.vpp == 1
-        return is_old and shards and training.engine == "megatron"
-
-    @cached_property
     def _strides(self) -> dict[str, int]:
         strides: dict[str, int] = {}
         for order in (self.expert, self.dense):

@@ -238,8 +238,7 @@ def head_seconds(request: Request, ends: Ends, c: Constants) -> float:
 
 def send_seconds(request: Request, ends: Ends, c: Constants) -> float:
     """Seconds that a micro-batch waits for messages between stages on a rank, in one chunk."""
-    exposed = c["pp_blocking" if request.blocks_sends else "pp_exposed"]
-    return message_seconds(ends.send, request.machine, c) * exposed
+    return message_seconds(ends.send, request.machine, c) * c["pp_exposed"]
 
 
 def idle_share(schedule: str, p: int, v: int) -> float:

@@ -251,8 +251,7 @@ class Timer:
     def _ends(self, request: Request, sizes: list[int], request_of: RequestOf) -> np.ndarray:
         """Seconds of the output layer, and of a chunk's sends, for each micro-batch size."""
         split = request.split
-        leaves = self._leaves(request.stride("pp"))
-        sends = (split.tp, split.cp, split.pp > 1, leaves, request.blocks_sends)
+        sends = (split.tp, split.cp, split.pp > 1, self._leaves(request.stride("pp")))
 
         def seconds(size: int) -> tuple[float, float]:
             how = request_of(size)
