@@ -315,8 +315,8 @@ def spreads(
 ) -> dict[str, list[float]]:
     """Measured over estimated, where an interval ends, of dense models and of mixtures.
 
-    The 5th percentile: half way between the errors with each table, and with each kind of source,
-    left out, for software of its own may be that much quicker; the smaller of both 95th ones.
+    The 5th and 95th percentile of the errors with each table, and with each kind of source, left
+    out: of both the nearer one, for what is near is of a kind that the fit has seen.
     """
     found = {}
     for name, experts in (("dense", False), ("moe", True)):
@@ -324,7 +324,7 @@ def spreads(
         lows, highs = zip(
             *(np.quantile(np.exp(-errors[here]), [0.05, 0.95]) for errors in (by_table, by_kind))
         )
-        low, high = math.sqrt(lows[0] * lows[1]), min(highs)
+        low, high = max(lows), min(highs)
         found[name] = [round(float(low), 3), round(float(high), 3)]
     return found
 

@@ -92,12 +92,12 @@ class LayerWork(NamedTuple):
     lifted: Products  # MLA's projections up, of products
     mlp: Products  # the MLP or the shared experts, of products
     core: float  # bytes of attention's scores, where no kernel fuses them
-    unaligned: float  # of attention: products whose rows are no multiple of ALIGNED
     tp: Messages
     cp: Messages
     ep: Messages
     block: Messages  # of tp: the messages of one of a layer's two blocks
     dropped: Callable[[str], float]  # the part of kept that is recomputed
+    unaligned: float = 0.0  # of attention: products whose rows are no multiple of ALIGNED
     adapters: Products = Products()  # beside frozen weights
 
 
@@ -264,11 +264,12 @@ def layer_work(request: Request, kind: LayerKind) -> LayerWork:
         return kept - _kept(model, split, how, kind, recompute)
 
     return LayerWork(
-        *(products, experts, attention, kept, lifted, mlp, core, unaligned),
+        *(products, experts, attention, kept, lifted, mlp, core),
         *messages,
         block=_blocks(request, 1.0),
         dropped=dropped,
         adapters=_adapters(request, kind),
+        unaligned=unaligned,
     )
 
 

@@ -81,7 +81,8 @@ def own_step(context: Context, estimate: Estimate) -> OwnStep | None:
     uses = [
         Use(estimate.request, seconds.get(name, seconds.get("", 0.0))) for name in (CAUSAL, FULL)
     ]
-    return OwnStep(*uses, read=found)
+    half, full = uses
+    return OwnStep(half, full, found)
 
 
 def use_text(use: Use, language: str) -> str:
