@@ -46,7 +46,7 @@ MIB, GBIT = 2**20, 1e9 / 8
 """Bytes of a mebibyte, and of a gigabit."""
 
 
-class Unit(NamedTuple):
+class PrintedAs(NamedTuple):
     """How a number of a machine is written by those who print it: the column of a row (clusters)
     and the input of one's own (described), both in units of ``size``."""
 
@@ -101,28 +101,30 @@ class Machine:
     """
 
     name: str
-    nvlink: Annotated[float, Unit("link_gb_per_s", GB, "nvlink")]
-    nic: Annotated[float, Unit("nic_gbit_per_s", GBIT, "nic")]
-    memory: Annotated[float, Unit("memory_mib", MIB), Unit("sheet_gib", GIB)]
-    peak: Annotated[float, Unit("bf16_tflop_per_s", TERA, "peak"), Unit("fp16_tflop_per_s", TERA)]
+    nvlink: Annotated[float, PrintedAs("link_gb_per_s", GB, "nvlink")]
+    nic: Annotated[float, PrintedAs("nic_gbit_per_s", GBIT, "nic")]
+    memory: Annotated[float, PrintedAs("memory_mib", MIB), PrintedAs("sheet_gib", GIB)]
+    peak: Annotated[
+        float, PrintedAs("bf16_tflop_per_s", TERA, "peak"), PrintedAs("fp16_tflop_per_s", TERA)
+    ]
     source: tuple[str, ...] = ()
     id: str = "own"
     maker: str = ""
     family: str = ""
-    rack: Annotated[int, Unit("rack", 1, "domain")] = 0
-    fp8: Annotated[float, Unit("fp8_tflop_per_s", TERA, "peak_fp8")] = 0.0
-    fp4: Annotated[float, Unit("fp4_tflop_per_s", TERA, "peak_fp4")] = 0.0
-    fp4_most: Annotated[float, Unit("fp4_most_tflop_per_s", TERA)] = 0.0
-    hbm: Annotated[float, Unit("hbm_gb_per_s", GB, "hbm")] = 0.0
+    rack: Annotated[int, PrintedAs("rack", 1, "domain")] = 0
+    fp8: Annotated[float, PrintedAs("fp8_tflop_per_s", TERA, "peak_fp8")] = 0.0
+    fp4: Annotated[float, PrintedAs("fp4_tflop_per_s", TERA, "peak_fp4")] = 0.0
+    fp4_most: Annotated[float, PrintedAs("fp4_most_tflop_per_s", TERA)] = 0.0
+    hbm: Annotated[float, PrintedAs("hbm_gb_per_s", GB, "hbm")] = 0.0
     reached: float = USUAL_REACHED
-    link: Annotated[float, Unit("host_link_gb_per_s", GB)] = 0.0
-    host: Annotated[float, Unit("host_gb", GB)] = 0.0
-    known_seen: Annotated[float, Unit("seen_gib", GIB)] = 0.0
-    pair: Annotated[float, Unit("pair_gb_per_s", GB, "pair")] = 0.0
+    link: Annotated[float, PrintedAs("host_link_gb_per_s", GB)] = 0.0
+    host: Annotated[float, PrintedAs("host_gb", GB)] = 0.0
+    known_seen: Annotated[float, PrintedAs("seen_gib", GIB)] = 0.0
+    pair: Annotated[float, PrintedAs("pair_gb_per_s", GB, "pair")] = 0.0
     fabric: str = SWITCH
     axes: int = 0
-    pod: Annotated[int, Unit("pod", 1, "pod")] = 0
-    spine: Annotated[float, Unit("spine", 1.0, "spine")] = 1.0
+    pod: Annotated[int, PrintedAs("pod", 1, "pod")] = 0
+    spine: Annotated[float, PrintedAs("spine", 1.0, "spine")] = 1.0
     per_node: int = 0
     has_bf16: bool = True
     is_sheet: bool = False
@@ -249,12 +251,12 @@ class Machine:
 
 
 @cache
-def units() -> dict[str, tuple[Unit, ...]]:
+def units() -> dict[str, tuple[PrintedAs, ...]]:
     """How each attribute of a machine is written that has a unit; of several columns the first one
     counts that has a number.
 
     >>> units()["nic"]
-    (Unit(column='nic_gbit_per_s', size=125000000.0, input='nic'),)
+    (PrintedAs(column='nic_gbit_per_s', size=125000000.0, input='nic'),)
     """
     hints = get_type_hints(Machine, include_extras=True)
     return {
