@@ -16,7 +16,7 @@ from request.context import Context
 from request.state import State
 from training.memory.per_stage import PARTS
 from views.memory.over_step import chart_of, over_step_html
-from views.memory.view import memory_html, memory_pictures
+from views.memory.view import memory_html
 
 JOB = State(nodes=2, tp=2, pp=4, model="llama3-8b", rank=13)
 
@@ -90,16 +90,12 @@ def test_a_gpu_of_another_stage_leads_to_the_fullest():
     assert "the fullest" not in page
 
 
-def test_the_file_has_the_picture():
-    pictures = memory_pictures(Context.of(JOB))
-    (title, drawn), *others = [each for each in pictures if isinstance(each[1], AreasChart)]
-    assert not others
-    assert "GPU 13" in title
+def test_the_chart_is_drawn_for_files_too():
+    held = held_over_step(Context.of(JOB))
+    drawn = chart_of(Context.of(JOB), held, PALETTE)
     assert DRAWINGS[AreasChart] is draw_areas
     assert [*draw_areas(drawn, "dark")]
-    held = held_over_step(Context.of(JOB))
     assert drawn.sums.max() == pytest.approx(held.total)
-    assert chart_of(Context.of(JOB), held, PALETTE).left == 0
 
 
 def test_the_command_prints_a_row_for_each_op():

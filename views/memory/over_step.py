@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 import numpy as np
 from markupsafe import Markup
 
 from descriptions import MEMORY, PAGE, joined
 from render.draw.areas import draw_plot
-from render.palette import GROUPS, PALETTE
+from render.palette import GROUPS
 from render.scenes.areas import AreasChart, OpBox, stacked
 from render.svg.marks import marks_svg
 from request.answers.memory import chosen_rank, held_over_step
@@ -24,7 +21,7 @@ from training.memory.per_stage import PARTS, largest
 
 from ..base.form import setter
 from ..base.html import fine, tag, together
-from .stages import COLOURS, coloured
+from .stages import COLOURS
 
 KINDS = ("F", "B", "I", "W")
 
@@ -51,7 +48,6 @@ def over_step_html(context: Context) -> Markup:
             data_parts={name: say(f"part_{name}") for name in PARTS},
             data_join=[say("op_pair"), say("over_step_told"), PAGE["and_list"][language]],
         ),
-        tag("ul", *_legend(held, language), class_="memory-legend"),
         fine(_remarks(held, language)),
     )
 
@@ -80,14 +76,6 @@ def chart_of(context: Context, held: MemoryOverStep, palette: tuple[str, ...]) -
         GIB,
         legend,
     )
-
-
-def file_chart(context: Context) -> tuple[str, AreasChart]:
-    """The chart for files, with its title."""
-    held, rank = held_over_step(context), chosen_rank(context)
-    say = saying(MEMORY, context.language)
-    title = say("over_step_title", rank=f"{rank:,}", stage=held.stage)
-    return title, replace(chart_of(context, held, PALETTE), left=40.0)
 
 
 def _kinds(op: OpMemory) -> str:
@@ -191,12 +179,6 @@ def _words(held: MemoryOverStep, language: str) -> dict[str, str]:
     say, stage = saying(MEMORY, language), MEMORY["op_stage"][language] * has_stages(held)
     words = {kind: MEMORY[f"op_{kind}"][language] + stage for kind in KINDS}
     return {**words, **{name: say(f"op_{name}") for name in ("reduce", "optimizer")}}
-
-
-def _legend(held: MemoryOverStep, language: str) -> Iterator[Markup]:
-    names = [name for name in PARTS if any(name in op.most.parts for op in held.ops)]
-    for name in names:
-        yield tag("li", MEMORY[f"part_{name}"][language], style=coloured(name))
 
 
 def _remarks(held: MemoryOverStep, language: str) -> str:

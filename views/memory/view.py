@@ -39,7 +39,7 @@ from ..base.view import Pictures, View
 from ..parts.host import host_html
 from ..parts.model import facts_html, strip_chart, strip_html
 from ..parts.step import step_of
-from .over_step import file_chart, over_step_html
+from .over_step import over_step_html
 from .server import server_html, server_pictures, server_slide, server_summary
 from .stages import (
     COLOURS,
@@ -302,16 +302,9 @@ def memory_slide(context: Context) -> Pictures:
     kinds: Pictures = [(MEMORY["strip_title"][language], strip)] if strip else []
     return [
         (title, _bars(trained, stages, language)),
-        *_over_step(context),
         *kinds,
         (grid_label(stages, language), heat_of(context, stages)),
     ]
-
-
-def _over_step(context: Context) -> Pictures:
-    """The chosen GPU over a step; nothing where the step is too long to be drawn."""
-    chart = tried([], lambda: file_chart(context))
-    return [chart] if chart else []
 
 
 @of_server(server_summary)
