@@ -176,6 +176,9 @@ function tellWork() {
   const { classList } = element.querySelector('.app');
   if (!classList.contains('waiting') || classList.contains('held')) return;
   classList.add('held');
+  // Where its title will stand: below a line of the job, but on the first screen.
+  const view = new URLSearchParams(state.link).get('show');
+  if (view) element.querySelector('.app').dataset.view = view;
   const said = `<h2>${saidIn('working')}</h2><p>${saidIn('working_why')}</p>`;
   paintRegion('picture', `<div class="picture"><div class="intro working" role="status">${said}</div></div>`);
 }
