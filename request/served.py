@@ -92,7 +92,6 @@ def _served(context: Context) -> ServedModel:
     layout, state = context.layout, context.state
     chosen = model_of(state)
     published = MODELS.get(chosen.preset)
-    windows = (published.window, published.full_every) if published else (0, 0)
     serving = Serving(
         engine_of(layout.framework),
         state.value("served_weights") or (published.weights if published else _weights(chosen)),
@@ -101,8 +100,6 @@ def _served(context: Context) -> ServedModel:
         length=state.values["served_length"] or _logged_length(state) or chosen.model.sequence,
         requests=state.values["served_requests"] or 0,
         batched=state.values["served_batched"] or 0,
-        window=windows[0],
-        full_every=windows[1],
         a2a=state.served_a2a if has_a2a(layout) else "",
         partition=_partition(state.served_partition),
     )

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groups import LayoutError
+from training.kinds import LayerRun
 from training.model import Model
 from training.models import DEFAULTS, MODELS, model_like, variant
 from training.parameters import (
@@ -72,11 +73,21 @@ def test_qwen3_has_the_parameters_that_it_is_published_with():
     assert total_parameters(qwen) - without == qwen.layers * 2 * qwen.head_dim
 
 
-def test_gpt_oss_lacks_only_its_sinks_and_the_biases_of_its_router():
+def test_gpt_oss_has_its_sinks_and_the_biases_of_its_router():
     """arXiv:2508.10925 Table 1, which counts the output as active but not the embedding."""
     model = named("gpt-oss-120b")
-    missing = MODELS["gpt-oss-120b"].parameters - total_parameters(model)
-    assert missing == model.layers * (model.heads + model.experts)
+    assert total_parameters(model) == MODELS["gpt-oss-120b"].parameters
+    without = [
+        replace(
+            layer,
+            mixers=tuple(replace(mixer, sinks=False) for mixer in layer.mixers),
+            feed_forwards=tuple(replace(part, router_bias=False) for part in layer.feed_forwards),
+        )
+        for layer in model.stack
+    ]
+    plain = replace(model, runs=tuple(LayerRun(layer) for layer in without))
+    more = total_parameters(model) - total_parameters(plain)
+    assert more == model.layers * (model.heads + model.experts)
     counts = parameters_by_kind(model)
     assert round((counts["experts"] + counts["router"]) / BILLION, 2) == 114.71
     assert round(counts["attention"] / BILLION, 2) == 0.96

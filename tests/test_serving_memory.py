@@ -127,8 +127,6 @@ def error_of(row):
         length=2048,
         requests=row.get("max_num_seqs", 0),
         batched=row.get("max_num_batched_tokens", 0),
-        window=model.window,
-        full_every=model.full_every,
     )
     cut = Cut(attention=tp, dense=tp, etp=tp)
     memory = server_memory(model.model, cut, serving, total * GIB, is_a100=row.get("a100", False))

@@ -31,9 +31,8 @@ class PublishedModel:
     """A published model, by its ``sizes`` or by the fields of its config.json; ``parameters`` is
     the number that its source states.
 
-    In every ``full_every`` layers the last attends to all tokens, the others to a window of
-    ``window`` tokens; 0: as its layers say. ``weights`` is the format in which its weights are
-    published, one of training.serving.weights.FORMATS.
+    ``weights`` is the format in which its weights are published, one of
+    training.serving.weights.FORMATS.
     """
 
     name: str
@@ -41,8 +40,6 @@ class PublishedModel:
     parameters: int
     sizes: Model | None = None
     config: Settings | None = None
-    window: int = 0
-    full_every: int = 0
     weights: str = "bf16"
     presets: tuple[str, ...] = ()  # prefix of the ids of this model's published layouts
 

@@ -120,7 +120,6 @@ def asked(row: Row) -> tuple[AskedServer, Load]:
         engine_of(layout.framework),
         weights,
         parts=dp,
-        windows=(MODELS[name].window, MODELS[name].full_every),
         domain=machine.domain_of(8),
         name=name,
         speculative=row["spec_decode"].startswith(("yes", "mtp")),
@@ -135,12 +134,9 @@ def asked(row: Row) -> tuple[AskedServer, Load]:
 def _fitting(server: AskedServer, load: Load) -> Load:
     """The requests that are answered at once: no more than fit, where that is known."""
     length = int(load.prompt + load.answer)
-    window, every = server.windows
     serving = Serving(
         *(server.engine, server.weights, server.cache),
         length=length,
-        window=window,
-        full_every=every,
     )
     total = server.machine.seen
     try:

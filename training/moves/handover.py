@@ -121,22 +121,17 @@ def hand_over(
     source_rank: int = 0,
     tokens: int = 0,
     element_bytes: float = 2,
-    window: int = 0,
-    full_every: int = 0,
 ) -> Handover:
     """One request's cache from ranks that prefilled it to ranks that decode.
 
     rule: one of KV_RULES; empty: that of the engine that decodes. tokens: length of the request; 0:
-    the model's sequence. element_bytes: bytes per element of the cache. window, full_every: of the
-    model, as in `kv_layers`.
+    the model's sequence. element_bytes: bytes per element of the cache.
 
     Errors: LayoutError as in `kv_moves` and `beginnings`.
     """
     engine = target.framework if target.framework in KV_RULES else "megatron"
     length = whole_number(tokens or model.sequence, "tokens", maximum=MAX_SIZE)
-    layers = kv_layers(
-        model, Cut(), window=window, full_every=full_every, fp8=model.is_mla and element_bytes == 1
-    )
+    layers = kv_layers(model, Cut(), fp8=model.is_mla and element_bytes == 1)
     heads = 1 if model.is_mla else model.kv_heads
     begin, first = beginnings(source, target, source_rank, first_rank)
     sides = side_of(source, begin), side_of(target, first)

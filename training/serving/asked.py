@@ -29,7 +29,6 @@ class AskedServer:
         model, cut, weights, cache: as of `server_memory`.
         parts: data parallel parts of attention.
         prefill: GPUs over which a prompt is divided (context parallelism of prefills).
-        windows: window and full_every of a published model whose layers do not say them.
         domain: GPUs that are joined by the machine's fast links.
         name: the model's id in training.models, by which measured runs are found.
         speculative: whether it decodes several tokens at once by guessing.
@@ -44,7 +43,6 @@ class AskedServer:
     cache: str = "bf16"
     parts: int = 1
     prefill: int = 1
-    windows: tuple[int, int] = (0, 0)
     domain: int = 8
     name: str = ""
     speculative: bool = False

@@ -58,12 +58,10 @@ def stage_layers(layers: int, pp: int, engine: str, partition: tuple[int, ...] =
     return stages
 
 
-def kv_layers(
-    model: Model, cut: Cut, *, window: int = 0, full_every: int = 0, fp8: bool = False
-) -> list[KVLayer]:
+def kv_layers(model: Model, cut: Cut, *, windows: bool = True, fp8: bool = False) -> list[KVLayer]:
     """The cache of each layer on one rank: the KV heads of the rank, the whole latent, or a state.
 
-    window, full_every: of a model whose layers do not say it themselves.
+    windows: whether layers with a window or a chunk keep no more than that of a request.
 
     >>> from training.models import MODELS
     >>> kv_layers(MODELS["qwen3-235b-a22b"].model, Cut(attention=8, dense=8))[0]
@@ -71,26 +69,25 @@ def kv_layers(
     >>> kv_layers(MODELS["deepseek-v3"].model, Cut(attention=8, dense=8))[0].key
     576
     """
-    return [kept for layer in kept_by_layers(model, cut, window, full_every, fp8) for kept in layer]
+    return [kept for layer in kept_by_layers(model, cut, windows, fp8) for kept in layer]
 
 
 def kept_by_layers(
-    model: Model, cut: Cut, window: int = 0, full_every: int = 0, fp8: bool = False
+    model: Model, cut: Cut, windows: bool = True, fp8: bool = False
 ) -> list[tuple[KVLayer, ...]]:
     """What each layer keeps on one rank, in the model's order; a layer may keep nothing, or two
     things (attention beside Mamba).
 
     Errors: LayoutError for compressed attention, whose cache is planned otherwise.
     """
-    if model.runs:
-        kinds = [_kept(kind, cut, fp8) for kind in model.kinds]
-        return [kinds[place] for place in model.numbers]
-    (full,) = _kept(model.stack[0], cut, fp8)
-    if not window or full.kind == "mla":
-        return [(full,)] * model.layers
-    short = replace(full, kind="sliding", window=window)
-    every = full_every or model.layers + 1
-    return [(full if (layer + 1) % every == 0 else short,) for layer in range(model.layers)]
+    kinds = [_kept(kind, cut, fp8) for kind in model.kinds]
+    if not windows:
+        kinds = [tuple(_of_all_tokens(layer) for layer in kept) for kept in kinds]
+    return [kinds[place] for place in model.numbers]
+
+
+def _of_all_tokens(layer: KVLayer) -> KVLayer:
+    return replace(layer, kind="full", window=0) if layer.window else layer
 
 
 def _kept(kind: LayerKind, cut: Cut, fp8: bool) -> tuple[KVLayer, ...]:

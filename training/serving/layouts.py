@@ -54,7 +54,7 @@ class ServingJob:
         total: bytes of a GPU that programs see.
         load: the requests of all servers together, and their tokens.
         bound: the most seconds of a token; 0: no bound, but ``load.requests``.
-        name, windows, speculative, disaggregated: as of `AskedServer`.
+        name, speculative, disaggregated: as of `AskedServer`.
     """
 
     model: Model
@@ -67,7 +67,6 @@ class ServingJob:
     load: Load
     bound: float = 0.0
     name: str = ""
-    windows: tuple[int, int] = (0, 0)
     speculative: bool = False
     disaggregated: bool = False
 
@@ -146,7 +145,6 @@ def asked_server(asked: ServingJob, layout: Layout) -> AskedServer:
         asked.serving.cache,
         parts=layout.mesh.size("dp"),
         prefill=layout.mesh.size("cp") if "cp" in layout.mesh.names else 1,
-        windows=asked.windows,
         domain=asked.machine.domain_of(asked.gpus_per_node),
         name=asked.name,
         speculative=asked.speculative,

@@ -79,6 +79,11 @@ HUGE = 160 * GIB
 """The size of GPUs from which on vLLM defaults to 1,024 concurrent requests and 16,384 tokens per
 batch."""
 
+WINDOWS = ("vllm", "sglang")
+"""Engines that keep no more than the window of a layer that has one. TensorRT-LLM keeps all tokens
+unless its max_attention_window says otherwise; it is none by default (1.3.0rc11 llmapi
+KvCacheConfig)."""
+
 
 @dataclass(frozen=True)
 class Serving:
@@ -86,9 +91,7 @@ class Serving:
 
     engine: one of SHARES. weights: one of FORMATS; cache: one of CACHES. share: the part of the GPU
     that the engine may take. length: tokens of the longest request. requests: the most concurrent
-    requests; batched: tokens of a batch. window, full_every: as of a published model; of vLLM and
-    SGLang, for the others keep all tokens in layers with a window: TensorRT-LLM unless its
-    max_attention_window, none by default, says otherwise (1.3.0rc11 llmapi KvCacheConfig). a2a: how
+    requests; batched: tokens of a batch. a2a: how
     tokens reach their experts, one of A2A. partition: layers of each stage, if the engine is told
     (VLLM_PP_LAYER_PARTITION, SGLANG_PP_LAYER_PARTITION).
 
@@ -102,8 +105,6 @@ class Serving:
     length: int = 8192
     requests: int = 0
     batched: int = 0
-    window: int = 0
-    full_every: int = 0
     a2a: str = ""
     partition: tuple[int, ...] = ()
 
@@ -113,7 +114,7 @@ class Serving:
         require_choice("cache", self.cache, tuple(CACHES))
         require_choice("a2a", self.a2a, ("", *A2A))
         whole_number(self.length, "length", maximum=2**30)
-        for name in ("requests", "batched", "window", "full_every"):
+        for name in ("requests", "batched"):
             whole_number(getattr(self, name), name, minimum=0, maximum=2**30)
         if not (is_amount(self.share) and self.share <= 1):
             raise refusal("not-a-share", "share", value=repr(self.share))
@@ -261,8 +262,7 @@ def server_memory(
             is_whole=cp * cut.dcp == 1,
             is_deepep=serving.a2a == "deepep",
         )
-    window = serving.window if serving.engine in ("vllm", "sglang") else 0
-    kept = kept_by_layers(model, cut, window, serving.full_every, serving.cache == "fp8")
+    kept = kept_by_layers(model, cut, serving.engine in WINDOWS, serving.cache == "fp8")
     layers = tuple(each for layer in kept for each in layer)
     dealt = stage_layers(model.layers, cut.pp, serving.engine, serving.partition)
     places = kept_on_stages(kept, dealt)

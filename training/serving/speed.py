@@ -151,7 +151,7 @@ def amounts_of(server: AskedServer, load: Load) -> Amounts:
         machine.require("nvlink")
     own = replace(load, requests=load.requests / pp)
     formats = server.weights, server.cache
-    work = step_work(server.model, server.cut, own, *formats, server.parts, server.windows)
+    work = step_work(server.model, server.cut, own, *formats, server.parts)
     messages = _wire(server, work)
     if pp > 1:
         machine.require_links(server.gpus, server.domain)
@@ -225,6 +225,4 @@ def first_token(server: AskedServer, load: Load) -> float:
     """
     alone = Load(1.0, load.prompt, 1.0)
     formats = server.weights, server.cache
-    return _computing(
-        step_work(server.model, server.cut, alone, *formats, windows=server.windows), server
-    )
+    return _computing(step_work(server.model, server.cut, alone, *formats), server)

@@ -26,7 +26,7 @@ from groups.kept import kept
 
 from ..errors import is_amount, refusal
 from ..kinds import MLA, Compressed, LayerKind, Mixer, StateMixer
-from ..kinds.tokens import INDEX_BYTES, mean_seen
+from ..kinds.tokens import INDEX_BYTES
 from ..model import Model
 from .kept import kept_bytes
 from .server import CACHES, ServerMemory
@@ -130,10 +130,9 @@ def step_work(
     weights: str = "bf16",
     cache: str = "bf16",
     parts: int = 1,
-    windows: tuple[int, int] = (0, 0),
 ) -> StepWork:
     """The work of a step of a server. parts: data parallel parts of attention, each of which
-    answers its own requests. windows: window and full_every of a model whose layers do not say it.
+    answers its own requests.
 
     >>> from training.models import MODELS
     >>> llama = MODELS["llama3-8b"].model
@@ -147,7 +146,6 @@ def step_work(
     shared = load if cut.dense > cut.attention else own
     read: dict[str, float] = defaultdict(float)
     held = products = context = 0.0
-    short = _share_of_windows(model, windows)
     reduced = exchanged = 0
     for place, number in Counter(model.numbers).items():
         kind = model.kinds[place]
@@ -158,9 +156,8 @@ def step_work(
         for name, size in sizes.items():
             read[name] += number * size
         for mixer in kind.mixers:
-            for share, window in ((1.0 - short, 0), (short, windows[0])):
-                held += share * number * _read(mixer, own, cache, cut, window)
-                context += share * number * _context(mixer, own, cut, window)
+            held += number * _read(mixer, own, cache, cut)
+            context += number * _context(mixer, own, cut)
         products += number * _products(kind, model.hidden, cut, own, shared, load)
         blocks = kind.blocks + bool(moe and not moe.dense_width)
         spread = cut.dense > cut.attention or (bool(moe) and parts > 1)
@@ -184,33 +181,14 @@ def step_work(
     )
 
 
-def _share_of_windows(model: Model, windows: tuple[int, int]) -> float:
-    """The share of layers with a window, where sizes say a model: the last of every few attends to
-    all.
-
-    >>> from training.models import MODELS
-    >>> _share_of_windows(MODELS["gpt-oss-120b"].model, (128, 2))
-    0.5
-    """
-    window, every = windows
-    if not window or model.runs:
-        return 0.0
-    return 1.0 - (model.layers // every if every else 0) / model.layers
-
-
-def _seen(mixer: Mixer, context: float, window: int) -> float:
-    seen = mixer.seen(context)
-    return min(seen, window) if window else seen
-
-
-def _read(mixer: Mixer, load: Load, cache: str, cut: Cut, window: int = 0) -> float:
+def _read(mixer: Mixer, load: Load, cache: str, cut: Cut) -> float:
     """Bytes of the requests of a rank that a mixer reads in a step, and of states writes."""
     if isinstance(mixer, Compressed):
         raise refusal("compressed-cache", "model")
     if isinstance(mixer, StateMixer):
         return 2.0 * load.requests * kept_bytes(mixer, 0, "vllm", cut.attention)
     size, indexer = float(CACHES[cache]), mixer.indexer
-    seen = _seen(mixer, load.context, window)
+    seen = mixer.seen(load.context)
     if indexer is None:
         token = mixer.rank_token_bytes(cut.attention, size)
         return load.requests * seen * token / cut.dcp
@@ -220,14 +198,13 @@ def _read(mixer: Mixer, load: Load, cache: str, cut: Cut, window: int = 0) -> fl
     return load.requests * (chosen * latent + keys) / cut.dcp
 
 
-def _context(mixer: Mixer, load: Load, cut: Cut, window: int = 0) -> float:
+def _context(mixer: Mixer, load: Load, cut: Cut) -> float:
     """Operations of attention beside its weights, of answered tokens and of prompts."""
     if isinstance(mixer, StateMixer):
         return load.tokens * mixer.constant_operations() / cut.attention
     each, indexer = mixer.context_operations(), mixer.indexer
     answered, index = each, 0.0
-    seen, mean = _seen(mixer, load.context, window), mixer.mean_seen(load.prompt)
-    mean = mean_seen("sliding", window, load.prompt) if window and load.prompt else mean
+    seen, mean = mixer.seen(load.context), mixer.mean_seen(load.prompt)
     if isinstance(mixer, MLA):
         answered = 2.0 * mixer.heads * (mixer.token_elements + mixer.kv_lora_rank)
     if indexer:

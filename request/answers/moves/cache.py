@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from formats.values import Document
 from groups.budget import spend
-from training.models import MODELS
 from training.moves import Handover, KVMove, hand_over
 from training.moves.handover import handover_seconds
 from training.serving.server import CACHES
@@ -175,7 +174,6 @@ def cache_between(
     Errors: LayoutError as of `hand_over`.
     """
     chosen, state = model_of(source.state), source.state
-    published = MODELS.get(chosen.preset)
     length = tokens or _length(state)
     return hand_over(
         chosen.model,
@@ -186,8 +184,6 @@ def cache_between(
         source_rank=source_rank,
         tokens=length,
         element_bytes=CACHES[state.value("served_cache")],
-        window=published.window if published else 0,
-        full_every=published.full_every if published else 0,
     )
 
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from groups import LayoutError
 from groups.layout import Layout
-from training.models import MODELS
 from training.serving.asked import AskedServer
 from training.serving.layouts import (
     ServedLayout,
@@ -65,7 +64,7 @@ def _serving_job(context: Context) -> ServingJob:
     if not layout.is_server:
         raise refusal("not-a-server", "framework", {"framework": "vllm"})
     served = served_of(context)
-    chosen, published = served.chosen, MODELS.get(served.chosen.preset)
+    chosen = served.chosen
     return ServingJob(
         *(served.model, machine_of_state(state), served.serving, layout.framework),
         nodes=layout.job.nodes,
@@ -74,7 +73,6 @@ def _serving_job(context: Context) -> ServingJob:
         load=load_of(state),
         bound=(state.values["served_tpot"] or 0) / 1e3,
         name="" if chosen.changed else chosen.preset,
-        windows=(published.window, published.full_every) if published else (0, 0),
         speculative=bool(state.values["served_guesses"]),
         disaggregated=_is_divided(context),
     )
@@ -172,7 +170,7 @@ def leaving_bytes(layout: Layout, server: AskedServer, load: Load, requests: flo
     """
     each, pp = layout.gpus_per_node, server.cut.pp
     own = Load(max(requests, 1e-9) / pp, load.prompt, load.answer)
-    formats = (server.weights, server.cache, server.parts, server.windows)
+    formats = (server.weights, server.cache, server.parts)
     work = step_work(server.model, server.cut, own, *formats)
     sent = 0.0
     for times, (size, count), members in (

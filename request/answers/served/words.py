@@ -163,7 +163,7 @@ def moved_bytes(found: ServedLayout) -> dict[str, float]:
     """Bytes that a GPU reads and sends in a step, by the part of it that they take."""
     server, load = found.server, found.speed.load
     own = type(load)(load.requests / server.cut.pp, load.prompt, load.answer)
-    formats = (server.weights, server.cache, server.parts, server.windows)
+    formats = (server.weights, server.cache, server.parts)
     work = step_work(server.model, server.cut, own, *formats)
     sent = 0.0
     for times, (size, count), n in (
