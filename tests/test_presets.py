@@ -292,7 +292,7 @@ def test_a_preset_trains_as_its_source_states(name):
     said = fields_of_preset(name)
     gpu = stated.get("gpu") or stated.get("system", "").removeprefix("DGX-")
     if gpu and (found := re.match(r"(A100|H100|H800|GB200|GB300)(?: (\d+)GB)?", gpu)):
-        assert found[1].lower() in said["cluster"]
+        assert found[1].lower() in CLUSTERS[said["cluster"]].name.lower()
         size = found[2] or {"A100": "80", "H100": "80", "H800": "80"}.get(found[1])
         if size:
             machine = CLUSTERS[said["cluster"]]

@@ -22,7 +22,7 @@ from groups.megatron.parallel_state import Family
 from groups.presets import Publication
 from groups.tables import TableError, checked, parsed, read_table
 from texts.shapes import sections
-from training.clusters import FILES, MachineRow
+from training.clusters import FILES, row_type
 from training.configs.architecture import Architecture, Default
 from training.models import PublishedModel, PublishedOptions
 
@@ -35,7 +35,7 @@ MODELS: dict[str, Any] = {
     "groups/published.toml": dict[str, tuple[Publication, ...]],
     "groups/servers.toml": dict[str, tuple[Publication, ...]],
     "groups/refusals.toml": dict[str, Refusal],
-    **{f"training/{name}": dict[str, MachineRow] for name in FILES},
+    **{f"training/{name}": dict[str, row_type()] for name in FILES},
     "training/models.toml": dict[str, PublishedModel],
     "training/published.toml": dict[str, tuple[PublishedOptions, ...]],
     "training/refusals.toml": dict[str, Refusal],

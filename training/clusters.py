@@ -1,7 +1,7 @@
 """The machines that are known by name, as published: rows of clusters.toml, cards.toml and
 accelerators.toml, each with its source. One's own is described the same way (training.described).
 
->>> machine_of("MI300X").name, machine_of("h100").id, round(machine_of("b300").memory / GIB, 2)
+>>> machine_of("MI300X").name, machine_of("h100").id, round(machine_of("b300").memory / 2**30, 2)
 ('MI300X', 'dgx-h100', 268.59)
 
 Left out: what is announced and was not measured yet (Vera Rubin).

@@ -32,8 +32,8 @@ def compared(estimate: Estimate, other: Estimate) -> list[Note]:
     >>> from training.models import MODELS
     >>> sizes = {"gpus": 64, "tp": 8, "global_batch": 32, "software": "megatron"}
     >>> shallow, deep = (estimate(MODELS["llama3-70b"].model, **sizes, pp=pp) for pp in (2, 8))
-    >>> [reason.code for reason in compared(shallow, deep)][:1]
-    ['idle-less']
+    >>> [reason.code for reason in compared(shallow, deep)][:2]
+    ['waits-more', 'idle-less']
     """
     reasons = []
     if estimate.fits != other.fits:

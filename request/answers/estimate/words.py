@@ -21,7 +21,7 @@ def about(estimate: Estimate, language: str = "en") -> str:
     >>> from training.models import MODELS
     >>> small = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
     >>> about(small)
-    '0.97 s (0.81–1.4)'
+    '0.97 s (0.87–1.4)'
     """
     size, unit = _unit_of(estimate.seconds)
     low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
@@ -99,7 +99,7 @@ def use_short(use: Use, language: str) -> str:
     >>> from training.models import MODELS
     >>> step = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=64, sequence=8192)
     >>> use_short(Use(step.request, 5.0), "en")
-    '674 TFLOP/s a GPU, MFU 68.1%, 13,107 tokens/s a GPU'
+    '675 TFLOP/s a GPU, MFU 68.2%, 13,107 tokens/s a GPU'
     """
     return MACHINE["used_short"][language].format(
         tflops=f"{use.per_gpu() / 1e12:,.0f}",
