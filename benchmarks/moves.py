@@ -15,6 +15,7 @@ from groups.layout import Job, Layout
 from groups.mesh import rank_groups
 from training.models import MODELS
 from training.moves import Moves, weight_moves
+from training.moves.senders import RULES
 from training.moves.sharded import ShardedModel
 from training.moves.tensors import Tensor, full_name, tensors_of
 
@@ -49,7 +50,7 @@ def _row(name: str, repeats: int) -> Iterator[tuple[str, ...]]:
     model, here, there, first = CASES[name]
     source, target = here.layout(), there.layout()
     is_small = target.world_size <= 64
-    for rule in ("megatron", "nearest", "first"):
+    for rule in RULES:
 
         def made(rule: str = rule) -> Moves:
             return weight_moves(MODELS[model].model, source, target, first, rule)

@@ -24,7 +24,7 @@ from training.models import MODELS
 from training.moves import Shards, hand_over, kv_moves, weight_moves
 from training.moves.cost import USUAL, seconds_of
 from training.moves.published import measured_updates
-from training.moves.senders import RULES
+from training.moves.senders import CHOOSING, GATHERING, RULES
 from training.moves.sharded import ShardedModel
 from training.moves.tensors import full_name, tensors_of
 from training.parameters import total_parameters
@@ -273,7 +273,7 @@ def test_every_element_arrives_once_from_a_rank_that_has_it(
     SHAPES,
     SIZES,
     SIZES,
-    st.sampled_from(RULES),
+    st.sampled_from(CHOOSING),
     WHERE,
     FSDP,
 )
@@ -313,7 +313,7 @@ def test_totals_are_the_sums_of_the_slices(shape, sizes, others, rule, where, fs
     assert moves.least.into_node <= into.max()
 
 
-@given(SHAPES, SIZES, st.sampled_from(RULES), st.booleans())
+@given(SHAPES, SIZES, st.sampled_from(CHOOSING), st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_from_a_layout_to_itself_nothing_leaves_a_gpu(shape, sizes, rule, cut):
     model, layout = drawn_model(**shape), drawn_layout(sizes)
@@ -325,6 +325,61 @@ def test_from_a_layout_to_itself_nothing_leaves_a_gpu(shape, sizes, rule, cut):
         return
     assert moves.bytes[1:] == (0, 0)
     assert moves.least == (0, 0)
+
+
+@given(SHAPES, SIZES, SIZES, st.sampled_from(GATHERING), WHERE, st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_where_tensors_are_gathered_every_gpu_ends_with_the_whole_model(
+    shape, sizes, others, rule, where, cut
+):
+    """verl: each rank that trains; slime: its stage, where the servers have GPUs of their own."""
+    model, source, target = drawn_model(**shape), drawn_layout(sizes), drawn_layout(others)
+    if source is None or target is None:
+        return
+    begin = target.world_size if where == "before" else 0
+    first = {"here": 0, "before": 0, "behind": source.world_size}.get(where, where)
+    try:
+        moves = weight_moves(
+            model, source, target, first, rule, fsdp=(cut, False), source_rank=begin
+        )
+    except LayoutError:
+        return
+    tensors_whole, trains = whole(model), range(begin, begin + source.world_size)
+    tensors = [
+        (place, tensor, moves.source.length(tensor) * tensor.elements
+         // tensor.shape[tensor.axis or 0] * (model.experts if tensor.expert else 1))
+        for place in {place for places in moves.source.places for place in places}
+        for tensor in tensors_of(model, place)
+    ]  # fmt: skip
+    in_stage = [
+        sum(size for place, _, size in tensors if place in places) for places in moves.source.places
+    ]
+    everything, got = sum(size for *_, size in tensors), moves.matrix(by="rank").sum(axis=0) // 2
+    arrays = held(moves.source, tensors_whole)
+    own = {rank: sum(values.size for values in arrays[rank].values()) for rank in trains}
+    servers = set(range(first, first + target.world_size))
+    apart = rule == "slime" and not servers <= set(trains)
+    for rank in trains:
+        stage = int(moves.source.pp_at[rank - begin])
+        ends = got[rank] + (0 if rank in servers else own[rank])
+        assert ends == (in_stage[stage] if apart else everything)
+    assert all(got[rank] == everything for rank in servers - set(trains))
+    sent = moves.sent(far=False) + moves.sent(far=True)
+    assert sent.sum() == (moves.received(far=False) + moves.received(far=True)).sum()
+
+
+def test_the_first_rank_of_each_stage_sends_whole_tensors_as_slime_does():
+    model = MODELS["llama3-8b"].model
+    source, target = Job(nodes=2, tp=4, pp=2).layout(), Job(nodes=1, tp=8).layout()
+    moves = weight_moves(model, source, target, first_rank=16, rule="slime")
+    sent = moves.matrix(by="rank")
+    assert np.flatnonzero(sent[:16, 16:].sum(axis=1)).tolist() == [0, 8]
+    assert sent[16, 17] == sent[22, 23] == sent[0, 16] + sent[8, 16]
+    assert sent[3, 0] > 0 == sent[0, 8]  # tp groups are rings; stages hand nothing on
+    verl = weight_moves(model, source, target, first_rank=16, rule="verl").matrix(by="rank")
+    assert np.flatnonzero(verl[:16, 16:].sum(axis=1)).tolist() == [0]
+    final_norm = 4096 * 2
+    assert verl[8, 0] - final_norm == verl[0, 8] > 0
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -447,7 +502,7 @@ def test_llama_goes_from_16384_gpus_to_servers_of_8():
 REFUSED = {
     "rule": (
         {"rule": "random"},
-        "'random' is not a choice of rule: choose megatron, nearest, first",
+        "'random' is not a choice of rule: choose nearest, megatron, first, verl, slime",
     ),
     "rank": (
         {"first_rank": -1},
@@ -567,18 +622,19 @@ LAYOUTS_OF_UPDATE = {
 
 
 def test_usual_times_are_what_updates_of_known_layouts_took_over_link_speed():
-    factors = {"direct": [], "gathered": []}
+    factors = {way: [] for way in USUAL}
     for name, (model, nodes, actor, rollout) in LAYOUTS_OF_UPDATE.items():
         source, target = (Job(nodes=nodes, etp=1, **sizes).layout() for sizes in (actor, rollout))
         element = 1 if model == "kimi-k2" else 2  # served in fp8
         for update in measured_updates():
             if (update.system, update.model) == ("miles", name):
-                way, rule = ("direct", "nearest") if update.is_direct else ("gathered", "first")
-                moves = weight_moves(
-                    MODELS[model].model, source, target, source.world_size, rule,
-                    element_bytes=element,
-                )  # fmt: skip
-                factors[way].append(update.seconds / seconds_of(moves, CLUSTERS["dgx-h100"]))
+                ways = {"gathered": "first", "whole": "slime"}
+                for way, rule in ({"direct": "nearest"} if update.is_direct else ways).items():
+                    moves = weight_moves(
+                        MODELS[model].model, source, target, source.world_size, rule,
+                        element_bytes=element,
+                    )  # fmt: skip
+                    factors[way].append(update.seconds / seconds_of(moves, CLUSTERS["dgx-h100"]))
     for way, (low, high) in USUAL.items():
         assert len(factors[way]) == 3
         assert low == pytest.approx(min(factors[way]), rel=0.04)

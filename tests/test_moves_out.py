@@ -43,7 +43,8 @@ def test_the_command_says_how_much_moves_where_and_who_is_busiest():
         "within the node: 48.2 GB (37.5%)",
         "between nodes: 64.2 GB (50.0%)",
         "rank 10 sends most, 8.03 GB, 1.1 times the mean; rank 2 receives most, 8.03 GB",
-        "at link speed: megatron 80.3 ms, nearest 80.3 ms, first 161 ms; "
+        "at link speed: nearest 80.3 ms, megatron 80.3 ms, first 161 ms, verl 40.2 ms, "
+        "slime 40.2 ms; "
         "no rule takes less than 20.1 ms",
         "from_node  to_node        bytes",
         "        0        0  32122077184",
@@ -56,7 +57,7 @@ def test_the_command_says_how_much_moves_where_and_who_is_busiest():
 def test_rows_of_one_rank_and_of_all_are_those_of_the_maths():
     source, target = Job(nodes=2, tp=4, pp=2).layout(), Job(nodes=2, tp=2).layout()
     model = replace(MODELS["llama3-8b"].model, layers=2)
-    found = weight_moves(model, source, target, padded=True)
+    found = weight_moves(model, source, target, rule="nearest", padded=True)
     wanted = [
         {"tensor": row.tensor, "target": row.target, "axis": row.axis,
          "parts": [list(part) for part in row.parts], "bytes": list(row.sizes)}
@@ -87,7 +88,7 @@ def test_layouts_are_published_ones_files_of_flags_and_documents(tmp_path):
     )
     status, out, _ = command("--from", "deepseek-v3", "--to", "deepseek-v3", "--first-rank", "2048")
     assert out.startswith("deepseek-v3: ")
-    assert ", on others; rule megatron" in out
+    assert ", on others; rule nearest" in out
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_layouts_are_published_ones_files_of_flags_and_documents(tmp_path):
     [
         ((*SIDES, "--script", "--format", "json"), "--script prints text only"),
         (SIDES[:2], "say both layouts: --to is missing"),
-        ((*SIDES, "--rule", "best"), "choose megatron, nearest, first"),
+        ((*SIDES, "--rule", "best"), "choose nearest, megatron, first, verl, slime"),
         ((*SIDES, "--rank", "16"), "there is no rank 16: ranks go from 0 to 15; try rank 15"),
         ((*SIDES, "--by", "rack"), "'rack' is not a choice of by: choose node, rank"),
         (("--from", "nothing", *SIDES[2:]), "'nothing' is no published layout, link or file"),

@@ -17,11 +17,14 @@ from typing import NamedTuple
 from ..machine import Machine
 from .weights import Moves
 
-USUAL = {"direct": (10.0, 14.2), "gathered": (16.5, 81.0)}
+USUAL = {"direct": (10.0, 14.2), "gathered": (16.5, 81.0), "whole": (1.1, 2.6)}
 """Measured over seconds at link speed: least and most of the updates in published.csv of which both
 layouts and the model are known, Qwen3 30B, Qwen3 235B and Kimi K2 of radixark/miles on H100; sent
 from rank to rank (RDMA), which rule nearest is compared with, and gathered and broadcast (NCCL),
-which rule first is."""
+which rule first is compared with, and with whole tensors to every GPU, as they really went, rule
+slime. All measured with servers on GPUs of their own."""
+
+_COMPARED = {"first": "gathered", "verl": "whole", "slime": "whole"}
 
 
 class Busiest(NamedTuple):
@@ -65,7 +68,7 @@ def least_seconds(moves: Moves, cluster: Machine) -> float:
 
 def usual_seconds(moves: Moves, cluster: Machine) -> tuple[float, float]:
     """The least and most seconds of real updates of this size, by USUAL."""
-    low, high = USUAL["gathered" if moves.rule == "first" else "direct"]
+    low, high = USUAL[_COMPARED.get(moves.rule, "direct")]
     seconds = seconds_of(moves, cluster)
     return low * seconds, high * seconds
 

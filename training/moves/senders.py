@@ -6,6 +6,8 @@
     nearest    the holder that is closest to the receiver, part by part: itself, its node, its rack;
                those that are equally close take turns by the copy that receives
     first      itself, else the lowest rank that holds the part; copies pass it on
+    verl       tensors are gathered whole on the way, and no sender is chosen (`gathered`)
+    slime
 
 Source of the first: NVIDIA/Megatron-LM d98e8a6, megatron/core/resharding/planner.py and utils.py,
 select_src_metadata_balanced. Where it is not followed, because its plan would not arrive:
@@ -32,7 +34,10 @@ import numpy as np
 
 from .sharded import Home, ShardedModel, slots
 
-RULES = ("megatron", "nearest", "first")
+CHOOSING = ("nearest", "megatron", "first")
+GATHERING = ("verl", "slime")
+RULES = (*CHOOSING, *GATHERING)
+"""All rules; page, command and endpoints begin with the first."""
 
 
 @dataclass(frozen=True)

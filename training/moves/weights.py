@@ -20,7 +20,7 @@ totals, which are not sums over ranks and tensors but over a few arrays (`stream
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -35,8 +35,9 @@ from ..errors import refusal
 from ..model import Model
 from ..split import Dealing
 from .fsdp import Sharded
+from .gathered import Gathers, InOwnCopy
 from .rows import RankSlices, TensorMove
-from .senders import RULES, First, Megatron, Nearest, Senders
+from .senders import GATHERING, RULES, First, Megatron, Nearest, Senders
 from .sharded import ShardedModel, beginnings, usual_dealing
 from .streams import Fan, Stream, Streams, Sums, add_fan_to
 
@@ -45,7 +46,8 @@ MOST_CELLS = 4096
 
 
 class Bytes(NamedTuple):
-    """Bytes that the target's ranks need, by where they come from."""
+    """Bytes that ranks have or receive, by where they come from: what those of the target need, or
+    where tensors are gathered all that passes."""
 
     same_gpu: int
     in_node: int
@@ -77,6 +79,11 @@ class Moves:
         """Whether data parallelism shards the tensors of a side."""
         return self.source.fsdp or self.target.fsdp
 
+    @property
+    def gathers(self) -> bool:
+        """Whether GPUs receive whole tensors on the way, so that more moves than they keep."""
+        return self.rule in GATHERING
+
     @cached_property
     def _slices(self) -> RankSlices:
         return RankSlices(self.source, self.target, self.senders, self.element_bytes)
@@ -84,6 +91,9 @@ class Moves:
     @property
     def streams(self) -> Iterable[Stream | Fan]:
         """The moves as arrays."""
+        if self.gathers:
+            by_stage = self.rule == "slime"
+            return Gathers(self.source, self.target, by_stage, self.element_bytes)
         if self.is_fsdp:
             sides = self.source, self.target
             return Sharded(*sides, self.senders).streams(self.element_bytes)
@@ -254,5 +264,13 @@ def _moves(
         each = node or source.layout.gpus_per_node
         senders = Nearest(source, target, (each, *([rack] if rack > each else ())))
     else:
-        senders = {"megatron": Megatron, "first": First}[rule](source, target)
+        senders = _SENDERS[rule](source, target)
     return Moves(source, target, rule, senders, element_bytes, node)
+
+
+_SENDERS: dict[str, Callable[[ShardedModel, ShardedModel], Senders]] = {
+    "megatron": Megatron,
+    "first": First,
+    "verl": InOwnCopy,
+    "slime": InOwnCopy,
+}

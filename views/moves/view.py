@@ -153,6 +153,12 @@ def answer_text(transfer: WeightTransfer) -> str:
     low, high = map(seconds_text, usual_seconds(transfer.moves, cluster))
     times = {"seconds": seconds_text(seconds_of(transfer.moves, cluster)), "low": low, "high": high}
     word = "answer" if sums.between_nodes else "inside"
+    if transfer.moves.gathers:
+        word, total = "gathered", bytes_text(sums.in_node + sums.between_nodes)
+        return joined(
+            [*lines, say(word, total=total, **times, far=bytes_text(sums.between_nodes))],
+            transfer.language,
+        )
     lines.append(say(word, total=total, **times, far=bytes_text(sums.between_nodes)))
     if sums.in_node:
         lines.append(say("near", near=bytes_text(sums.in_node)))

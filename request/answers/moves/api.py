@@ -85,7 +85,7 @@ def _moves_to(to: str, source: Context, rule: str, first_rank: int) -> tuple[Con
 def moves(
     context: Context,
     to: str = "",
-    rule: str = "megatron",
+    rule: str = "nearest",
     first_rank: int = 0,
     rank: int = -1,
     by: str = "node",
@@ -94,13 +94,13 @@ def moves(
     """What moves of a model's weights from this layout to another, as JSON: in all and by rank.
 
     "bytes" are what the ranks of the target need: on their GPU already, from their node, from
-    others. "seconds" are at the speed of the links, "least_seconds" those that no rule undercuts.
+    others; by a rule that gathers, all that passes. "seconds" are at the speed of the links, "least_seconds" those that no rule undercuts.
     "matrix" has [from, to, bytes], what stays on the diagonal. "tensors" are one rank's: "parts"
     are [source, source start, target start, length] along "axis", [source] of a whole tensor.
 
     Args:
         to: the other layout: a published one such as "llama3-405b-1", a link of the page, a launch command or file, a JSON document of this project, after a ~ what differs from this one: "~tp=8;pp=1", or "role:" and the name of a role of the plan: "role:rollout".
-        rule: who sends: "nearest", "megatron" (its resharding planner) or "first" (one sender a shard, copies pass on).
+        rule: who sends: "nearest", "megatron" (its resharding planner), "first" (one sender a shard, copies pass on), or as whole tensors are gathered on the way by "verl" (on every GPU) and "slime" (on each stage, whose first GPU sends them).
         first_rank: the first rank of the target; 0: on the GPUs of this layout; a role has its own.
         rank: whose tensors to list; -1: none's.
         by: rows of the matrix: "node" or "rank".
@@ -116,13 +116,13 @@ def moves(
 
 
 @moves_endpoint
-def moves_check(context: Context, to: str = "", rule: str = "megatron", first_rank: int = 0) -> str:
+def moves_check(context: Context, to: str = "", rule: str = "nearest", first_rank: int = 0) -> str:
     """A script for torchrun that makes the shards of both layouts, moves them by the plan of
     /moves and checks every element, on GPUs or on CPUs.
 
     Args:
         to: the other layout, as for /moves.
-        rule: who sends: "nearest", "megatron" or "first".
+        rule: who sends: "nearest", "megatron", "first", "verl" or "slime".
         first_rank: the first rank of the target; 0: on the GPUs of this layout.
         (the training)
         (the layout)

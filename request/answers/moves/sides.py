@@ -52,7 +52,7 @@ def require_runs(*roles: Role | RolePage) -> None:
 def moves_between(
     source: Context,
     target: Context,
-    rule: str = "megatron",
+    rule: str = "nearest",
     first_rank: int = 0,
     source_rank: int = 0,
     node: int = 0,
