@@ -3,6 +3,7 @@
 parameters  in all, of the language part, outside of layers, of each layer, of routed experts,
             and those that one token meets
 kinds       each kind of layer: how many, their parameters, what they keep, their operations
+sequence_operations    forward of whole sequences
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ def model_facts(model: Model) -> Facts:
             for layer in (model.kinds[place] for place in model.numbers)
         ],
         "kinds": [kind_facts(model, place) for place in range(len(model.kinds))],
+        "sequence_operations": {length: sequence_operations(model, length) for length in LENGTHS},
         "towers": {tower.name: tower.parameters for tower in model.towers},
     }
 
@@ -98,8 +100,20 @@ def operations(model: Model, kind: LayerKind, context: int) -> float:
     products = sum(weight.operations for weight in kind.weights(model.hidden))
     for mixer in kind.mixers:
         products += mixer.context_operations() * mixer.seen(context)
-        products += mixer.constant_operations()
+        products += mixer.constant_operations() + mixer.score_operations(context)
     return products
+
+
+def sequence_operations(model: Model, tokens: int) -> float:
+    """Operations forward of a whole sequence through the model, as torch's counter finds them in
+    transformers' code: products of matrices and convolutions alone, and no window is used."""
+    layers = []
+    for kind in model.kinds:
+        products = sum(weight.operations for weight in kind.weights(model.hidden)) * tokens
+        layers.append(products + sum(each.sequence_operations(tokens) for each in kind.mixers))
+    ends = sum(weight.operations for weight in end_weights(model))
+    outside = tokens * (2 * model.vocabulary * model.hidden + ends)
+    return sum(layers[place] for place in model.numbers) + outside
 
 
 def token_operations(model: Model, context: int) -> float:

@@ -214,7 +214,7 @@ class MegatronConfig:
         heads = self.fields.positive("mamba_num_heads", 2 * self.hidden // dim)
         groups = self.fields.positive("mamba_num_groups", 8)
         state = self.fields.positive("mamba_state_dim", 128)
-        return Mamba2(heads, dim, groups, state, kernel=4, norm=heads * dim)
+        return Mamba2(heads, dim, groups, state, kernel=4, norm=heads * dim, chunk=128)
 
     def mlp(self) -> MLP:
         ffn = self.fields.size("ffn_hidden_size", 0) or 4 * self.hidden

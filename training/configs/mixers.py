@@ -202,6 +202,7 @@ def _mamba2(fields: Fields, row: Architecture) -> Mamba2:
         norm=heads * dim,
         bias=fields.flag("use_bias"),
         conv_bias=fields.flag("use_conv_bias", True),
+        chunk=fields.positive("chunk_size", 256),
     )
 
 
@@ -213,6 +214,7 @@ def _nemotron(fields: Fields, row: Architecture) -> Mamba2:
         norm=heads * dim,
         bias=fields.flag("use_bias"),
         conv_bias=fields.flag("use_conv_bias", True),
+        chunk=fields.positive("chunk_size", 128),
     )
 
 
@@ -232,6 +234,7 @@ def _bamba(fields: Fields, row: Architecture) -> Mamba2:
         norm=inner,
         bias=fields.flag("mamba_proj_bias"),
         conv_bias=fields.flag("mamba_conv_bias", True),
+        chunk=fields.positive("mamba_chunk_size", 256),
     )
 
 

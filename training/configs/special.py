@@ -102,16 +102,18 @@ def _longcat(fields: Fields, row: Architecture) -> Built:
 
 
 def _deepseek_v4(fields: Fields, row: Architecture) -> Built:
-    """Several residual streams, mixed by a projection in front of attention and of experts."""
+    """Several residual streams, mixed by a projection in front of attention and of experts: it
+    makes a matrix for each token, with which the streams are multiplied."""
     hidden, count = hidden_of(fields), stacks.layer_count(fields)
     streams = fields.positive("hc_mult")
     types = stacks.mixer_types(fields, row.types, count)
     for name in ("mlp_layer_types", "compress_ratios", "num_hash_layers"):
         fields.value(name)
     mixes = (2 + streams) * streams
+    (made,) = linear("hc.fn", "others", mixes, streams * hidden)
     mixing = (
         *vector("hc.base", "others", mixes),
-        *linear("hc.fn", "others", mixes, streams * hidden),
+        made._replace(beside=streams * streams * hidden),
         *vector("hc.scale", "others", 3),
     )
     experts = experts_of(fields, row)

@@ -250,6 +250,17 @@ class Compressed(Latent):
         """Keys that a token attends to: of the window, and the compressed ones."""
         return min(context, self.window) + (context / self.rate if self.rate else 0.0)
 
+    def score_operations(self, context: float) -> float:
+        """Scores of the compressed keys by the indexer's heads."""
+        if not (self.rate and self.indexer):
+            return 0.0
+        return 2.0 * self.indexer.heads * self.indexer.dim * (context / self.rate)
+
+    def sequence_operations(self, tokens: int) -> float:
+        keys = tokens + (tokens // self.rate if self.rate else 0)
+        chosen = self.score_operations(tokens // self.rate * self.rate) if self.rate else 0.0
+        return tokens * (keys * self.context_operations() + chosen)
+
     def mean_seen(self, sequence: float) -> float:
         beside = sequence / (2.0 * self.rate) if self.rate else 0.0
         return mean_seen("sliding", self.window, sequence) + beside

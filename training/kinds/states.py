@@ -81,6 +81,9 @@ class StateMixer:
     def context_operations(self) -> float:
         return 0.0
 
+    def score_operations(self, context: float) -> float:
+        return 0.0
+
     def seen(self, context: float) -> float:
         return 0.0
 
@@ -94,6 +97,17 @@ class StateMixer:
     def scan_operations(self) -> float:
         """Operations of a token with the state."""
         raise NotImplementedError
+
+    def sequence_operations(self, tokens: int) -> float:
+        """Operations beside products with weights of a whole sequence, as torch's counter finds
+        them in transformers' code: the convolution is padded with kernel - 1 tokens, and of the
+        state only products of matrices count."""
+        padded = tokens + self.kernel - 1
+        return 2.0 * self.kernel * self.conv_width * padded + self.scan_products(tokens)
+
+    def scan_products(self, tokens: int) -> float:
+        """Operations of products of matrices with the states of a whole sequence."""
+        return tokens * self.scan_operations()
 
 
 @dataclass(frozen=True)
@@ -295,6 +309,10 @@ class Mamba1(StateMixer):
     def scan_operations(self) -> float:
         return 7.0 * self.inner * self.state
 
+    def scan_products(self, tokens: int) -> float:
+        """The state times C; all else goes element by element."""
+        return 2.0 * self.inner * self.state * tokens
+
     def kept_bytes(self) -> float:
         return float(2 * (4 * self.inner + self.rank + 2 * self.state) + 4 * self.inner)
 
@@ -303,7 +321,8 @@ class Mamba1(StateMixer):
 class Mamba2(StateMixer):
     """Mamba-2: heads of state spaces, with B and C shared by the heads of a group.
 
-    norm: elements of the gated norm before the output; 0: none.
+    norm: elements of the gated norm before the output; 0: none. chunk: tokens that are computed
+    together.
 
     >>> nemotron = Mamba2(heads=128, dim=64, groups=8, state=128, kernel=4, norm=8192)
     >>> sum(weight.elements for weight in nemotron.weights(4096))
@@ -318,6 +337,7 @@ class Mamba2(StateMixer):
     norm: int
     bias: bool = False
     conv_bias: bool = True
+    chunk: int = 256
 
     name: ClassVar[str] = "mamba2"
     kind: ClassVar[str] = "mamba"
@@ -369,6 +389,19 @@ class Mamba2(StateMixer):
 
     def scan_operations(self) -> float:
         return 6.0 * self.output_width * self.state
+
+    def scan_products(self, tokens: int) -> float:
+        """Of each head (arXiv:2405.21060 section 6): C with B and that with the inputs inside of a
+        chunk of Q tokens, 2*Q*(N + P) a token; the state of a chunk and what it adds to outputs,
+        4*N*P a token; and states from each chunk to each later one, the first state included.
+
+        >>> Mamba2(128, 64, 8, 128, 4, 8192).scan_products(256) / 256
+        16809984.0
+        """
+        chunks = -(-tokens // self.chunk)
+        inside = 2.0 * self.chunk * (self.state + self.dim) + 4.0 * self.state * self.dim
+        between = 2.0 * (chunks + 1) ** 2 * self.dim * self.state
+        return self.heads * (chunks * self.chunk * inside + between)
 
     def kept_bytes(self) -> float:
         inner = self.output_width

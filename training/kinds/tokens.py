@@ -53,6 +53,19 @@ class OfTokens:
         """Operations of a token beside products with weights, whatever the context."""
         return 0.0
 
+    def score_operations(self, context: float) -> float:
+        """Operations of a token by which it chooses among keys that stand for several tokens."""
+        return 0.0
+
+    def context_operations(self) -> float:
+        """Operations of a token for each that it attends to."""
+        raise NotImplementedError
+
+    def sequence_operations(self, tokens: int) -> float:
+        """Operations beside products with weights of a whole sequence, as torch's counter finds
+        them in transformers' code: every token with every token, windows or not."""
+        return tokens * tokens * self.context_operations()
+
 
 def mean_seen(reach: str, window: int, sequence: float) -> float:
     """Tokens that a token of a causal sequence attends to on average.

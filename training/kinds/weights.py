@@ -33,6 +33,7 @@ class Weight(NamedTuple):
         number, used: equal ones of a layer, and how many of them one token meets.
         product: whether a token is multiplied with it; else it is added, scales, or is a filter.
         into: whether ranks divide its outputs; else its inputs.
+        beside: multiplications of a token with a matrix that the product makes for it.
 
     >>> up = Weight("up_proj", "mlp", 14336, 4096, "tp", product=True)
     >>> up.elements, up.operations
@@ -49,6 +50,7 @@ class Weight(NamedTuple):
     used: float = 1
     product: bool = False
     into: bool = True
+    beside: int = 0
 
     @property
     def elements(self) -> int:
@@ -57,7 +59,7 @@ class Weight(NamedTuple):
     @property
     def operations(self) -> float:
         """Operations of the product with one token: a multiplication and an addition each."""
-        return 2 * self.rows * self.columns * self.used if self.product else 0
+        return 2 * (self.rows * self.columns * self.used + self.beside) if self.product else 0
 
     def share(self, ranks: int) -> int:
         """The number of parts into which ``ranks`` ranks of a server divide it."""
