@@ -20,7 +20,8 @@ def model_facts(
 ) -> str:
     """The facts of a model, from its config.json or by its name, as JSON.
 
-    Bytes are of one layer in 16 bits, operations of one token forward.
+    Bytes are of one layer in 16 bits, operations of one token forward, and of a whole sequence
+    as torch counts them in transformers (products of matrices and convolutions; no window is used).
 
     Args:
         config: the text of a config.json; empty: the published model.
@@ -31,9 +32,9 @@ def model_facts(
     Returns:
         {"model_type", "parameters": {"all", "language", "outside_layers", "layers": [...],
         "routed": [...], "active", "by_kind"}, "layers": [{"mixer", "ffn"}, ...], "kinds": [...],
-        "towers", "not_counted": [...], "assumed", "weights"}, and of adapters "adapters":
-        {"rank", "targets", "parameters", "frozen_bytes", "state_bytes", "gradient_bytes",
-        "full_gradient_bytes"}
+        "sequence_operations", "towers", "not_counted": [...], "assumed", "weights"}, and of
+        adapters "adapters": {"rank", "targets", "parameters", "frozen_bytes", "state_bytes",
+        "gradient_bytes", "full_gradient_bytes"}
     """
     if config:
         read = read_config(config)

@@ -24,6 +24,9 @@ sequence parallelism (SP). Masks are those of dropout, which models of today tra
 both h and 3as of the core are gone. FlashAttention keeps no core whatever is recomputed, selective
 recomputation none either; full recomputation keeps 2h, the input of the layer.
 
+A layer with fewer norms (Mamba's has one) or more of them (Gemma's has four) keeps 2h for each;
+behind a single norm, attention and MLP in parallel have one input.
+
 A mixer with a state keeps what its fused kernels keep (training.kinds.states).
 
 Not in the paper, by the same count: MLA keeps its compressed queries and keys; each of the top_k
@@ -78,13 +81,25 @@ def layer_activations(
         return by_operators(model, split, training, kind)
     layer = _Layer(model, split, training, modules_of(recompute), kind)
     parts = {
-        "norms": tokens * 2 * training.element * model.hidden * whole,
+        "norms": tokens * norms_of(model, kind) * training.element * model.hidden * whole,
         "attention": tokens * layer.attention(whole),
         "core": tokens * layer.core(),
         "mlp": tokens * layer.mlp(whole),
         "experts": tokens * whole * layer.experts(),
     }
     return {part: number for part, number in parts.items() if number}
+
+
+def norms_of(model: Model, kind: LayerKind) -> int:
+    """The norms of a layer; where they have no parameters, one in front of each block.
+
+    >>> from training.models import MODELS
+    >>> [norms_of(model, model.kinds[0])
+    ...  for model in (MODELS[name].model for name in ("llama3-8b", "gpt3-175b", "mamba-2.8b"))]
+    [2, 2, 1]
+    """
+    vectors = 1 if model.rms_norm else 2
+    return kind.norms // vectors or bool(kind.mixers) + bool(kind.feed_forwards)
 
 
 def computed_again(model: Model, split: Split, training: Training, kind: LayerKind) -> float:
@@ -164,6 +179,7 @@ class _Layer:
     ) -> None:
         self.model, self.split, self.training, self.again = model, split, training, again
         self.mixers, self.parts = kind.mixers, kind.feed_forwards
+        self.is_parallel = bool(kind.mixers) and norms_of(model, kind) == 1
         self.moe = kind.has_experts
         self.is_wide = training.products in WIDE
         self.element = training.element if self.is_wide else 1  # bytes of a matrix product's input
@@ -213,7 +229,8 @@ class _Layer:
         inside = 0.0
         if self.again.isdisjoint(names):
             inside = sum(self._inside(part, part.dense_width, "mlp_act") for part in self.parts)
-        return self._input(self.moe, *names) * whole + inside / self.split.tp
+        own = 0.0 if self.is_parallel else self._input(self.moe, *names) * whole
+        return own + inside / self.split.tp
 
     def experts(self) -> float:
         kept = 0.0
