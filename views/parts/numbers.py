@@ -171,8 +171,7 @@ def numbers_html(context: Context, view: str) -> Markup:
     rows = rows_for(context)
     paints = view == "groups" and rows is TRAINS
     shown = (_number_html(context, row, view, paints) for row in rows)
-    kind = "numbers three" if len(rows) == len(SERVES) else "numbers"
-    return tag("div", *shown, class_=kind, role="group", aria_label=say("numbers"))
+    return tag("div", *shown, class_="numbers", role="group", aria_label=say("numbers"))
 
 
 def _number_html(context: Context, row: Row, view: str, paints: bool) -> Markup:
