@@ -34,6 +34,30 @@ def test_adapters_are_as_many_as_peft_adds(row):
     assert adapters(model, row["rank"], row["targets"]).parameters == row["parameters"]
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "usual", "sizes"),
+    [("phi-0", "dense", "o_proj", ("hidden", "hidden")),
+     ("opt-0", "out_proj", "o_proj", ("hidden", "hidden")),
+     ("opt-0", "fc1", "up_proj", ("hidden", "ffn")),
+     ("phi-0", "fc2", "down_proj", ("ffn", "hidden"))],
+)  # fmt: skip
+def test_targets_are_found_by_the_names_of_the_architectures_code(name, own, usual, sizes):
+    """Modules are found by name: with one that is not there it counts the others alone."""
+    model = read_config(configs()[name]).model
+    each = 16 * sum(getattr(model, size) for size in sizes)
+    assert adapters(model, 16, (own,)).parameters == model.layers * each
+    others = adapters(model, 16, ("q_proj", "v_proj")).parameters
+    assert adapters(model, 16, ("q_proj", "v_proj", usual)).parameters == others
+    with pytest.raises(LayoutError, match=own):
+        adapters(model, 16, (usual,))
+
+
+def test_what_published_code_fuses_is_found_by_its_name():
+    model = read_config(configs()["gpt_neox-0"]).model
+    each = 16 * (model.hidden + 3 * model.hidden)
+    assert adapters(model, 16, ("query_key_value",)).parameters == model.layers * each
+
+
 def test_a_rank_twice_as_large_has_twice_the_adapters():
     assert adapters(LLAMA, 32).parameters == 2 * adapters(LLAMA, 16).parameters
 

@@ -85,7 +85,8 @@ def adapters(model: Model, rank: int, targets: Iterable[str] = (ALL_LINEAR,)) ->
     by_kind = tuple(sum(_of_layer(model, kind, rank, names, ONE)) for kind in model.kinds)
     total = sum(by_kind[place] for place in model.numbers) + _of_ends(model, rank, names)
     if not total:
-        known = sorted({weight.name for kind in model.kinds for weight in linears(model, kind)})
+        modules = (own for kind in model.kinds for own, _, _ in _modules(model, kind))
+        known = sorted(frozenset().union(*modules))
         facts = {"targets": ", ".join(sorted(names)), "known": ", ".join(known)}
         raise refusal("no-such-targets", "lora_targets", {"lora_targets": ALL_LINEAR}, **facts)
     return Adapters(total, by_kind)
@@ -129,7 +130,15 @@ def _modules(model: Model, kind: LayerKind) -> list[tuple[set[str], Weight, int]
             found.append(({weight.name}, weight, weight.columns))
         else:
             found.append(({weight.name}, weight, weight.columns))
-    return found
+    called = dict(kind.called)
+    return [
+        (
+            own if weight.kind == "experts" else {called.get(name, name) for name in own},
+            weight,
+            size,
+        )
+        for own, weight, size in found
+    ]
 
 
 def _fused(kind: LayerKind) -> dict[str, str]:

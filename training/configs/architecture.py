@@ -45,6 +45,7 @@ class Architecture:
             its own, and cuts KV heads evenly; shared_whole: whether it cuts no shared experts.
         fused: "qkv" and "gate_up" where these are one linear layer each; split: whether gated
             DeltaNet has four of them.
+        called: linear layers that it calls otherwise, by their usual name.
         adapted: whether peft puts adapters on experts and their router.
         tied: whether the output is the embedding's matrix; "either" where the language part may
             say so too, "text" where it alone does.
@@ -88,6 +89,7 @@ class Architecture:
     adapted: bool = False
     linear_router: bool = False
     fused: tuple[str, ...] = ()
+    called: dict[str, str] = field(default_factory=dict)
     split: bool = False
     shared_whole: bool = False
     tied: Value = "tie_word_embeddings"

@@ -173,6 +173,8 @@ def _language(
     else:
         layers = layers_of(fields, row)
         ends = ends_of(fields, row)
+    if row.called:
+        layers = [replace(layer, called=(*row.called.items(),)) for layer in layers]
     tied = says(fields, row.tied)
     fields.value("tie_word_embeddings")
     vocabulary = fields.positive("vocab_size")

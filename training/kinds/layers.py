@@ -22,6 +22,7 @@ class LayerKind:
         norms: vectors of the hidden size in the norms around mixers and feed-forwards; RMSNorm
             has one, LayerNorm two.
         others: weights beside mixers, feed-forwards and norms.
+        called: names of linear layers that published code calls otherwise, with its own.
 
     >>> layer = LayerKind((Attention(32, 8, 128),), (MLP(14336, gated=True),))
     >>> layer.mixer, layer.ffn, sum(weight.elements for weight in layer.weights(4096))
@@ -32,6 +33,7 @@ class LayerKind:
     feed_forwards: tuple[MLP | Experts, ...] = ()
     norms: int = 2
     others: tuple[Weight, ...] = ()
+    called: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def mixer(self) -> str:
