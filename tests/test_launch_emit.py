@@ -56,7 +56,7 @@ SAYS = {
     ),
 }
 SAYS["vllm"] = ("nodes", "gpus_per_node", "tp", "pp", "cp")
-SAYS["sglang"] = SAYS["tensorrt-llm"] = (*SAYS["vllm"], "ep")
+SAYS["sglang"] = SAYS["sglang-main"] = SAYS["tensorrt-llm"] = (*SAYS["vllm"], "ep")
 SAYS["torchtitan-toml"] = SAYS["torchtitan-main"] = SAYS["torchtitan"]
 
 
@@ -67,7 +67,7 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
     known = {name: value for name, value in known.items() if value != silent.get(name, ())}
     if known.get("levels"):
         known["levels"] = tuple(known["levels"])
-    if target in ("megatron-deepspeed", "sglang") and job.ep == 1:
+    if target in ("megatron-deepspeed", "sglang", "sglang-main") and job.ep == 1:
         del known["ep"]
     model = dict(model)
     if "megatron" in TARGETS[target].makes:  # an uneven number of layers is dealt out by hand
@@ -110,7 +110,7 @@ def assert_round_trip(job: Job, model: dict, target: str) -> None:
         assert parsed.serving.get("served_length") == model.get("seq")
     if target == "vllm":  # the training's replicas are one server's dp, which is written
         wanted["dp"] = job.layout().mesh.size("dp")
-    if target == "sglang":  # whose tp holds the ranks of cp; its replicas are servers
+    if target.startswith("sglang"):  # whose tp holds the ranks of cp; its replicas are servers
         wanted["tp"] = job.tp * job.cp
     if job.framework not in ("megatron", "megatron-pp-dp"):
         found.pop("etp", None)  # none means another size there
@@ -244,6 +244,37 @@ def test_every_option_is_one_of_the_program_itself(target):
     own = [name for name in given if name not in LAUNCHERS_OWN]
     assert own
     assert [name for name in own if name not in known] == []
+
+
+def test_attentions_dp_is_written_as_the_version_spells_it_and_read_back():
+    """sgl-project/sglang #41818: --dp-size 4 --enable-dp-attention is --attn-dp-size 4."""
+    job = Job(2, tp=16, dp=4, framework="sglang")
+    old, new = emit(job, framework="sglang"), emit(job, framework="sglang-main")
+    spelt = ("--dp-size 4", "--enable-dp-attention", "--attn-dp-size 4")
+    assert [[word in text for word in spelt] for text in (old, new)] == [
+        [True, True, False],
+        [False, False, True],
+    ]
+    for text in (old, new):
+        assert parse(text).job().layout().mesh == job.layout().mesh
+    servers = emit(Job(2, tp=4, framework="vllm"), framework="sglang")
+    assert [word in servers for word in spelt] == [True, False, False]
+
+
+def test_a_server_on_several_nodes_says_the_node_and_the_head_and_its_model():
+    model = options_of(MODELS["qwen3-8b"].model, {}, 1)
+    text = emit(Job(2, tp=8, pp=2, framework="vllm"), model, "vllm")
+    assert text.splitlines()[:2] == [
+        "# on every node but the first add --headless",
+        "vllm serve Qwen/Qwen3-8B \\",
+    ]
+    assert "--node-rank $NODE_RANK \\\n  --master-addr $MASTER_ADDR" in text
+    alone = emit(Job(1, tp=8, framework="vllm"), {**model, "layers": 35}, "vllm")
+    assert alone.startswith("vllm serve MODEL")
+    assert "node-rank" not in alone
+    sglang = emit(Job(2, tp=16, framework="sglang"), model, "sglang")
+    assert "--model-path Qwen/Qwen3-8B" in sglang
+    assert "--dist-init-addr $MASTER_ADDR:20000" in sglang
 
 
 def test_every_target_has_its_recorded_options():

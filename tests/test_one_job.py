@@ -759,6 +759,8 @@ def test_servers_are_told_of_no_batch_and_a_comment_has_the_fields_words():
     assert "True" not in comment
     server = Context.of(opened(framework="vllm", layers="32", account="1", pp=1))
     command = emitted(server.layout, options_of_page(server.layout, server.state), "vllm")
+    head, command = command.split("\n", 1)
+    assert head == "# on every node but the first add --headless"
     assert command.startswith("vllm serve")
 
 

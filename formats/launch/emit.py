@@ -68,7 +68,11 @@ def emit(job: Job, model: Facts | None = None, framework: str = "megatron") -> s
     return emitted(job.layout(), model, framework)
 
 
-COMMENTS = {"to_fill_in": "to fill in: {names}", "of_a_model": ", of a model with {sizes}"}
+COMMENTS = {
+    "to_fill_in": "to fill in: {names}",
+    "of_a_model": ", of a model with {sizes}",
+    "on_others": "on every node but the first add {option}",
+}
 """Comments about what the reader must do; the page has them in its own language."""
 
 
@@ -91,8 +95,13 @@ def emitted(
         f"{target.name} does not start so: {stop}" if stop else "",
         f"{target.name} has no option for {listed}" if listed else "",
         to_fill_in(target, job, options, comments),
+        *(comments["on_others"].format(option=option) for option in _behind_head(target, job)),
     )
     return "".join(f"# {comment}\n" for comment in lines if comment) + text
+
+
+def _behind_head(target: Target, job: Job) -> list[str]:
+    return [part.behind_head for part in target.parts if part.behind_head and job.nodes > 1]
 
 
 def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
@@ -173,7 +182,7 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
 def _require_one_command(job: Job, target: Target) -> None:
     """Refuses servers side by side that no option of one command starts."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": job.dp or 1}
-    servers = job.nodes * job.gpus_per_node // framework_of(target.id).gpus_of_copy(one)
+    servers = job.nodes * job.gpus_per_node // framework_of(target.makes[0]).gpus_of_copy(one)
     is_one = "dp_served" not in target.fields.values()
     if servers > 1 and (is_one or (job.dp is not None and framework_of(job.framework).serves)):
         raise cannot_express(target.name, f"{servers} servers side by side", "nodes")
@@ -240,6 +249,8 @@ def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
         lines += [" ".join(filter(None, words))] if part.say else []
         options = {**part.always, **dict(_filled(target, part.give, values))}
         lines += [_option(name, value) for name, value in options.items()]
+        if job.nodes > 1:
+            lines += [f"{name} {variable}" for name, variable in part.across.items()]
     variables = f"{target.environment} " if target.environment and job.tp * job.cp > 1 else ""
     command = variables + " \\\n  ".join(lines)
     file, keys = target.file, dict(target.file.always if target.file else {})
@@ -306,18 +317,28 @@ def _served(target: Target, job: Job, model: Facts) -> Document:
     """The sizes of a server, by the fields of its options, and its longest request."""
     one = {"tp": job.tp, "pp": job.pp, "cp": job.cp, "dp": 1}
     values: Document = {
-        "dp_served": job.nodes * job.gpus_per_node // framework_of(target.id).gpus_of_copy(one)
+        "dp_served": job.nodes
+        * job.gpus_per_node
+        // framework_of(target.makes[0]).gpus_of_copy(one)
     }
     values |= {"expert_parallel": job.expert_parallel or None}
-    if target.id == "sglang":
-        values |= {"attn_dp": job.dp, "served_cp": job.cp, "served_ep": job.ep}
-        values |= {} if job.dp is None else {"dp_served": None}
+    if "sglang" in target.makes:
+        values |= {"served_cp": job.cp, "served_ep": job.ep}
+        values |= _attention(target, job) if job.dp is not None else {}
     if target.id == "tensorrt-llm":
         values |= {"dp_attention": (job.dp or 1) > 1 or None}
     values |= {"served_length": model.get("seq")}
     larger = ("attn_dp", "served_ep", "dcp", "moe_dp")
     values |= {name: getattr(job, name) for name in ("dcp", "moe_dp")}
     return {name: None if name in larger and n == 1 else n for name, n in values.items()}
+
+
+def _attention(target: Target, job: Job) -> Document:
+    """SGLang's data parallel size of attention, as its version spells it."""
+    if "attn_dp" in target.fields.values():
+        return {"attn_dp": job.dp, "dp_served": None}
+    is_several = (job.dp or 1) > 1
+    return {"dp_served": job.dp if is_several else None, "dp_attention": is_several or None}
 
 
 def _layers(target: Target, job: Job, model: Facts) -> Document:

@@ -29,6 +29,8 @@ class CommandPart:
     say: str = ""
     placeholder: str = ""  # behind them, in capitals, for a model or a recipe
     always: Mapping[str, int] = field(default_factory=dict)  # options with their values
+    across: Mapping[str, str] = field(default_factory=dict)  # on several nodes, with variables
+    behind_head: str = ""  # an option of all nodes but the first
     give: tuple[str, ...] = ()  # options that are left out where the job does not say their field
 
 
@@ -69,7 +71,7 @@ class Target:
     def field_of(self, name: str) -> str:
         """The field that an option or a key sets; its own name if no table has it."""
         plain = name.rsplit(".", 1)[-1]
-        schema = SCHEMAS.get(self.id)
+        schema = SCHEMAS.get(self.makes[0] if self.serves else self.id)
         row = schema.options.get(name.lstrip("-").replace("_", "-")) if schema else None
         row = row or (schema.key_rows.get(name) if schema and schema.serves else None)
         if row is None and name.startswith("--") and "." not in name:
@@ -104,7 +106,11 @@ class Target:
 
     def naming(self, model: Mapping[str, object]) -> Mapping[str, str]:
         """The options that name the published model with this shape, with their values."""
-        named = (self.models[name] for name in self.models if is_model(MODELS[name].model, model))
+        known = self.models
+        if self.serves:
+            says = next(part.say for part in self.parts if part.placeholder)
+            known = {name: {says: checkpoint} for name, checkpoint in CHECKPOINTS.items()}
+        named = (known[name] for name in known if is_model(MODELS[name].model, model))
         return next(named, {})
 
 
@@ -112,6 +118,9 @@ def _targets() -> dict[str, Target]:
     file = read_table(TABLES / "targets.toml", dict[str, Target])
     return {name: replace(target, id=name) for name, target in file.items()}
 
+
+CHECKPOINTS = Rows(lambda: read_table(TABLES / "checkpoints.toml", dict[str, str]))
+"""The names of published models, as servers load them."""
 
 TARGETS = Rows(_targets)
 """Targets by a stable id."""
