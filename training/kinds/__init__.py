@@ -8,7 +8,8 @@ from .attention import Attention
 from .feed_forward import MLP, Experts
 from .latent import MLA, Compressed
 from .layers import LayerKind, LayerRun, Mixer
-from .states import KDA, GatedDelta, Lightning, Mamba1, Mamba2, ShortConv, StateMixer
+from .mamba import Mamba1, Mamba2
+from .states import KDA, GatedDelta, Lightning, ShortConv, StateMixer
 from .tokens import Indexer
 from .weights import Weight
 

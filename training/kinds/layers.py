@@ -8,7 +8,8 @@ from functools import cached_property
 from .attention import Attention
 from .feed_forward import MLP, Experts
 from .latent import MLA, Compressed
-from .states import KDA, GatedDelta, Lightning, Mamba1, Mamba2, ShortConv, StateMixer
+from .mamba import Mamba1, Mamba2
+from .states import KDA, GatedDelta, Lightning, ShortConv, StateMixer
 from .weights import Weight
 
 Mixer = Attention | MLA | Compressed | GatedDelta | KDA | Lightning | Mamba1 | Mamba2 | ShortConv
