@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.command import run
-from diagnosis.slow import JobCalls, slowness_of, verdict_of
+from diagnosis.slow import JobCalls, account_of, slowness_of, verdict_of
 from diagnosis.slow.unnamed import with_groups
 from formats.slow import read_evidence
 from formats.slow.timers import TimerReading
@@ -122,6 +122,25 @@ def test_megatrons_straggler_detector_names_a_rank_that_is_slow_in_nearly_all_re
         reading.read(report(rank, ms) for rank in ranks)
         verdict = verdict_of(reading.slowness())
         assert (verdict.kind, verdict.ranks) == (kind, (5,) if kind == "rank" else ())
+
+
+def test_the_clock_and_the_heat_in_the_detectors_lines_are_told_where_they_are_the_same_gpus():
+    """NVIDIA/Megatron-LM megatron/core/README_STRAGGLER.md: the line and its metrics."""
+
+    def told(clock: int, hot: int) -> list[tuple[str, object, object]]:
+        line = (
+            "MnRtt/Rnk: 812.10ms/2 | MxRtt/Rnk: 1040.20ms/5 | MnTmp/Rnk: 52C/0 | "
+            f"MxTmp/Rnk: 88.00C/{hot} | MnClk/Rnk: 1200MHz/{clock} | MxClk/Rnk: 1980MHz/0"
+        )
+        reading = TimerReading()
+        reading.read([line] * 4)
+        slow = reading.slowness()
+        notes = account_of(slow)
+        return [(note.code, note.facts["value"], note.facts["other"]) for note in notes[2:]]
+
+    assert told(5, 5) == [("detector-clock", 1200, 1980), ("detector-heat", 88, 52)]
+    assert told(5, 1) == [("detector-clock", 1200, 1980)]
+    assert told(1, 1) == []
 
 
 def test_nsights_reports_are_compared_in_the_only_groups_that_there_are(tmp_path):

@@ -19,19 +19,25 @@ def account_of(slow: Slowness, layout: Layout | None = None) -> tuple[Note, ...]
     if verdict.kind == "unknown":
         return tuple(notes)
     if not slow.waits:
-        detector = _detected(slow)
-        return (notes[0], detector) if detector else tuple(notes)
+        detected = _detected(slow)
+        return (notes[0], *detected) if detected else tuple(notes)
     last = _last(slow, verdict)
     cost = _cost(slow, verdict)
     return tuple(note for note in (*notes, last, cost) if note is not None)
 
 
-def _detected(slow: Slowness) -> Note | None:
+def _detected(slow: Slowness) -> list[Note]:
+    """What a straggler detector names, and what the same lines say of that GPU's clock and heat."""
     named = slow.straggler
     if named is None:
-        return None
+        return []
     facts = {"rank": named.rank, "times": named.times, "of": named.of}
-    return Note("detector", {**facts, "us": named.slow_us, "fast": named.fast_us})
+    notes = [Note("detector", {**facts, "us": named.slow_us, "fast": named.fast_us})]
+    for code, pair in (("detector-clock", named.clock), ("detector-heat", named.celsius)):
+        if pair is not None:
+            own, other = (round(value) for value in pair)
+            notes.append(Note(code, {"rank": named.rank, "value": own, "other": other}))
+    return notes
 
 
 def _who(slow: Slowness, verdict: Culprit) -> Note:

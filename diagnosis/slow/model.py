@@ -188,6 +188,8 @@ class Straggler:
     of: Count
     slow_us: Time
     fast_us: Time
+    clock: tuple[float, float] | None = None  # MHz, its own and the highest, if it has the lowest
+    celsius: tuple[float, float] | None = None  # its own and the lowest, if it is the hottest
 
 
 @dataclass(frozen=True)

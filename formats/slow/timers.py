@@ -36,6 +36,8 @@ _TIMER = re.compile(r"\s{0,8}([a-z][a-z0-9-]{1,60}):\s*$")
 _RANK = re.compile(r"\s{0,12}rank\s{1,8}(\d{1,7}): (\d{1,12}\.\d{1,6})\s*$")
 _STRAGGLER = re.compile(r"M([nx])Rtt/Rnk: (\d{1,12}\.\d{1,6})(?:ms)?/(\d{1,7})")
 
+_HARDWARE = re.compile(r"M([nx])(Clk|Tmp)/Rnk: (\d{1,7}(?:\.\d{1,6})?)(?:MHz|C)/(\d{1,7})")
+
 COMPUTE = ("forward-compute", "backward-compute")
 GRADS = ("all-grads-sync", "params-all-gather")
 
@@ -47,6 +49,7 @@ class TimerReading:
     intervals: list[dict[str, dict[int, float]]] = field(default_factory=list)
     slowest: list[tuple[int, float]] = field(default_factory=list)
     fastest: list[tuple[int, float]] = field(default_factory=list)
+    hardware: list[dict[str, tuple[float, int]]] = field(default_factory=list)
     only_smallest: bool = False
     _timer: str = ""
     _values: int = 0
@@ -60,6 +63,8 @@ class TimerReading:
         if "MxRtt/Rnk" in line:
             for which, ms, rank in _STRAGGLER.findall(line):
                 (self.fastest if which == "n" else self.slowest).append((int(rank), float(ms)))
+            found = _HARDWARE.findall(line)
+            self.hardware.append({w + what: (float(n), int(rank)) for w, what, n, rank in found})
         elif line.endswith(_HEAD) and "max" not in line:
             self.intervals = [*self.intervals[-MOST_INTERVALS + 1 :], {}]
             self._timer = ""
@@ -109,7 +114,21 @@ class TimerReading:
         rank, times = Counter(rank for rank, _ in self.slowest).most_common(1)[0]
         slow = float(np.median([ms for one, ms in self.slowest if one == rank]))
         fast = float(np.median([ms for _, ms in self.fastest])) if self.fastest else slow
-        return Straggler(rank, times, len(self.slowest), slow * 1000, fast * 1000)
+        sensors = {
+            name: self._of_sensor(rank, *ends)
+            for name, ends in {"clock": ("nClk", "xClk"), "celsius": ("xTmp", "nTmp")}.items()
+        }
+        return Straggler(rank, times, len(self.slowest), slow * 1000, fast * 1000, **sensors)
+
+    def _of_sensor(self, rank: int, worst: str, best: str) -> tuple[float, float] | None:
+        """The medians of a rank's worst reading and of the best one, where it is the worst of all
+        in most of the reports that have it."""
+        told = [one for one in self.hardware if worst in one and best in one]
+        own = [one for one in told if one[worst][1] == rank and one[worst][0] != one[best][0]]
+        if 2 * len(own) <= len(told):
+            return None
+        low, high = (float(np.median([one[end][0] for one in own])) for end in (worst, best))
+        return low, high
 
 
 def _time_of(rank: int, whole: list[dict[str, dict[int, float]]]) -> RankTime:
