@@ -108,6 +108,8 @@ class Target:
         """The options that name the published model with this shape, with their values."""
         known = self.models
         if self.serves:
+            if model.get("served_weights"):
+                return {}  # a checkpoint in that format has a name of its own
             says = next(part.say for part in self.parts if part.placeholder)
             known = {name: {says: checkpoint} for name, checkpoint in CHECKPOINTS.items()}
         named = (known[name] for name in known if is_model(MODELS[name].model, model))
