@@ -225,21 +225,21 @@ def test_an_answer_that_arrives_while_somebody_types_leaves_the_text(open_page, 
 def test_inputs_that_are_drawn_show_what_was_changed_meanwhile(open_page, monkeypatch):
     """The boxes of a view arrive after another part of the page has changed one of its fields."""
     page = open_page()
-    of_memory = Gate(monkeypatch, lambda state: state.view == "memory" and not state.of_rank)
-    changed = Gate(monkeypatch, lambda state: state.of_rank == "5")
+    of_pipeline = Gate(monkeypatch, lambda state: state.view == "pipeline" and not state.pipe_group)
+    changed = Gate(monkeypatch, lambda state: state.pipe_group == "5")
     tell = "changes => document.dispatchEvent(new CustomEvent('set', { detail: changes }))"
-    page.evaluate(tell, {"view": "memory"})
-    of_memory.reached(page)
-    page.evaluate(tell, {"of_rank": "5"})
-    of_memory.opened.set()
+    page.evaluate(tell, {"view": "pipeline"})
+    of_pipeline.reached(page)
+    page.evaluate(tell, {"pipe_group": "5"})
+    of_pipeline.opened.set()
     changed.reached(page)  # so the first answer is shown, and the second is not there yet
     try:
-        page.locator(".picture[data-view=memory]").wait_for()
-        assert page.locator("#field-of_rank").input_value() == "5"
+        page.locator(".picture[data-view=pipeline]").wait_for()
+        assert page.locator("#field-pipe_group").input_value() == "5"
     finally:
         changed.opened.set()
     settle(page)
-    assert page.locator("#field-of_rank").input_value() == "5"
+    assert page.locator("#field-pipe_group").input_value() == "5"
 
 
 def test_a_drawing_that_ends_late_never_replaces_a_newer_one(open_page, monkeypatch):

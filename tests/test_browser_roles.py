@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from addresses import follow_link
-from browser import box, expect, next_frame, requests_during, settle
+from browser import UNFOLD, box, expect, next_frame, requests_during, settle
 from PIL import Image
 
 from render.palette import KIND_MARKS, rgb
@@ -166,7 +166,7 @@ def test_a_role_is_added_changed_put_back_and_nothing_is_lost(open_page):
     page = open_page()
     page.goto(page.url.split("?")[0] + "?v=2&nodes=4&tp=4&pp=2&rank=9")
     settle(page)
-    page.locator("#fold-roles summary").click()
+    page.locator("#fold-roles .fix").evaluate(UNFOLD)
     page.locator("#fold-roles .fix").click()
     tabs = page.locator("#roles .tabs button")
     expect(tabs).to_have_text(["actor 32 GPUs", "rollout 32 GPUs", "+ role"])

@@ -91,7 +91,7 @@ def compare_html(context: Context) -> Markup:
     verdict = verdict_text(found, language)
     verdict_box = tag("div", tag("p", verdict), class_="verdict", role="status") if verdict else ""
     both = tag("div", costs_html(found, language), jobs_html(found, language), class_="both")
-    parts = (inputs, both, _settings(found, language), _groups_of(found, language))
+    parts = (both, inputs, _settings(found, language), _groups_of(found, language))
     return framed(
         spec_of_both(found), "compare", heading(say("compare_title")), verdict_box, *parts
     )

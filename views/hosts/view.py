@@ -75,8 +75,8 @@ def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
     return together(
         fine(_summary(placement, language)),
         notes_html(hosts.remarks[:16], "warnings", language),
-        order_html(hosts, context),
         _audit(placement, context),
+        order_html(hosts, context),
         _list(hosts, placement, language),
     )
 
