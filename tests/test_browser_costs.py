@@ -200,7 +200,9 @@ def test_a_better_layout_is_opened_in_one_click_and_compared_with_the_one_before
     names = page.locator(".search-name")
     expect(names.first).to_contain_text(f"tp{split.tp} cp{split.cp} pp{split.pp}")
     steps = page.locator('.search-table td[data-label^="Step"]').all_inner_texts()
-    assert [text.strip().splitlines()[0] for text in steps[:3]] == [unparted(about(one)) for one in best[:3]]
+    assert [text.strip().splitlines()[0] for text in steps[:3]] == [
+        unparted(about(one)) for one in best[:3]
+    ]
     show(page, "compare")
     page.get_by_role("button", name=PAGE["keep"]["en"]).click()
     expect(page.locator("#picture")).to_contain_text(PAGE["compare_same"]["en"])

@@ -216,7 +216,7 @@ def test_a_busy_server_says_so_in_place_of_the_first_picture_and_is_asked_again(
         busy.setattr(Lanes, "run", nobody)
         page.goto(page.url.split("?")[0] + "?v=2&tp=4&lang=zh")
         said = page.locator("#picture > .refusal")
-        expect(said).to_have_text(SHELL["busy"]["zh"])
+        expect(said).to_have_text(SHELL["busy_for"]["zh"].format(seconds=1))
         seen_through = "(one) => one.checkVisibility({checkOpacity: true})"
         assert said.evaluate(seen_through)
         assert not page.locator("#controls").evaluate(seen_through)

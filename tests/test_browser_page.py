@@ -147,7 +147,8 @@ def test_a_preset_sets_every_control_and_names_its_source(open_page):
         assert links == ([published.url] if published.url else [])
     before = box(page, "framework").bounding_box()
     choose(page, "framework", FRAMEWORKS["megatron-pp-dp"].name)
-    expect(source).to_have_count(0)
+    name = PAGE["preset_menu"]["en"].format(name=PRESETS["playground-16"].name)
+    expect(source).to_have_attribute("data-changed", name)
     assert box(page, "framework").bounding_box() == before  # which stood below it once
 
 

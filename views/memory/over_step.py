@@ -129,7 +129,9 @@ def _picture(chart: AreasChart, op: OpMemory, title: str, language: str) -> Mark
     side = "right" if at > 50 else "left"
     place = f"{side}:{100 - at if side == 'right' else at:.2f}%"
     style = f"top:{top + (2 if chart.name_below() else -22):.1f}px;{place}"
-    most = tag("span", chart.most_name, class_="over-step-most", style=style)
+    size, colon, name = chart.most_name.partition(PAGE["colon"][language])
+    words = together(size, tag("span", colon, name))
+    most = tag("span", words, class_="over-step-most", style=style)
     line = chart.y(chart.limit)
     limit = tag("span", chart.limit_name, class_="over-step-limit", style=f"top:{line:.1f}px")
     ticks = (
