@@ -65,7 +65,7 @@ def wired() -> gr.Blocks:
             details = gr.HTML()
         controls = [kind, preset, language, section, rank, *sizes]
         gr.on(
-            [control.input for control in controls],
+            [control.input for control in controls],  # type: ignore[attr-defined]  # made with them
             draw,
             [*controls, settings],
             [job, status, derived, picture, details],

@@ -103,12 +103,14 @@ def _answer(context: Context) -> Markup:
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     facts |= {"usable": f"{job.usable / job.bytes_of_gpu:.1%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
     alike = together(*(tag("p", line) for line in _alike(result, language)))
-    found = table((say(f"column_{name}") for name in names), rows, "search-table")
+    fits = result.best[0].fits  # else much stands above the table
     return together(
         answer,
+        alike if fits else "",
         why,
         measured_html(context),
-        *((alike, found) if result.best[0].fits else (found, alike)),  # else much stands above
+        table((say(f"column_{name}") for name in names), rows, "search-table"),
+        "" if fits else alike,
         tag("p", *shades, class_="search-key"),
         *(tag("p", line) for line in _published_lines(job, result, language)),
         left_out_html(SEARCH_LEFT_OUT.values(), language, **facts),
