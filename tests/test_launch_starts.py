@@ -153,6 +153,10 @@ def test_megatron_takes_the_command_of_every_published_layout(key, parser, megat
     command = emit(job_of(key), options_of_preset(key, PRESETS[key].pp))
     assert "does not start" not in command
     words = words_of(command)
+    model = model_of_preset(key)
+    if model is not None and model.runs:  # several kinds of layers, of which no option says all
+        assert "# to fill in: --hidden-size" in command
+        return
     options = words[words.index("pretrain_gpt.py") + 1 :]
     config = configured(megatron, parser.parse_args(options))
     assert sum(built(megatron, config)) == config.num_layers

@@ -370,9 +370,9 @@ def _sizes(shape: Facts) -> Document:
 
 def _whole_shape(model: Model) -> Document:
     """All sizes of a model, including those that follow from others, and other options about it;
-    of several kinds of layers, which no options say, how many there are."""
+    of several kinds of layers, which no options say, how many there are and which."""
     if model.runs:
-        return {"layers": model.layers}
+        return {"layers": model.layers, "kinds": model.runs, "seq": model.sequence}
     options = _sizes(vars(model)) | {"tied": model.tied, "gated": model.gated}
     options |= {"linear_biases": model.biases == "all", "qkv_biases": model.biases == "qkv"}
     options |= {"qk_norm": True} if model.qk_norm else {}
@@ -426,7 +426,7 @@ def is_model(model: Model, options: Facts) -> bool:
     return all((own.get(name) or None) == (theirs.get(name) or None) for name in sizes)
 
 
-NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts")
+NAMED_BY = ("layers", "hidden", "ffn", "heads", "kv_heads", "experts", "kinds")
 """Sizes without which options do not identify a model."""
 
 
