@@ -6,6 +6,7 @@ is copied from the column when it is opened.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -40,7 +41,12 @@ def sentence_html(context: Context) -> Markup:
     clauses = say("comma").join(first) + say("and") + last if first else last
     length = " long" * (len(first) >= LONG)
     marks = {"class_": f"sentence{length}", "data_name": name_of(context)}
-    return Markup(unparted(tag("p", _head(say), clauses, say("end"), **marks)))
+    text = tag("p", _head(say), clauses, say("end"), **marks)
+    return Markup(unparted(_CLOSED.sub(r'<span class="kept">\g<0></span>', str(text))))
+
+
+_CLOSED = re.compile(r"<input[^>]*>[^\w\s<(]")
+"""A number and the sign behind it, which no line begins with."""
 
 
 def name_of(context: Context) -> str:
