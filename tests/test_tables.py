@@ -46,6 +46,7 @@ MODELS: dict[str, Any] = {
     "formats/refusals.toml": dict[str, Refusal],
     "request/refusals.toml": dict[str, Refusal],
     "formats/roles/plans.toml": dict[str, PlanPreset],
+    "formats/launch/tables/checkpoints.toml": dict[str, str],
     "formats/launch/tables/keys.toml": dict[str, tuple[KeyGroup, ...]],
     "formats/launch/tables/options.toml": dict[str, tuple[OptionGroup, ...]],
     "formats/launch/tables/schemas.toml": SchemaFile,
