@@ -42,7 +42,7 @@ def sentence_html(context: Context) -> Markup:
     length = " long" * (len(first) >= LONG)
     marks = {"class_": f"sentence{length}", "data_name": name_of(context)}
     text = tag("p", _head(say), clauses, say("end"), **marks)
-    return Markup(unparted(_CLOSED.sub(r'<span class="kept">\g<0></span>', str(text))))
+    return Markup(unparted(_CLOSED.sub(r'<span class="number-end">\g<0></span>', str(text))))
 
 
 _CLOSED = re.compile(r"<input[^>]*>[^\w\s<(]")
