@@ -109,7 +109,7 @@ def lines_of_json(text: str) -> list[str]:
     ['tp: [[0, 1], [2, 3]]', 'seconds: 0.3']
     """
     try:
-        value = json.loads(text)
+        value = json.loads(_rounded(text))  # first: where lines part may not hang on a last digit
     except ValueError:
         return _kept(text.splitlines())
     return _kept(_entries(value, "")) if isinstance(value, (dict, list)) else _kept([text])
@@ -140,5 +140,9 @@ _LONG = re.compile(r"(?<![\w.])\d{1,20}\.\d{7,}(?:e[-+]?\d+)?")
 def _kept(lines: list[str]) -> list[str]:
     """What is kept of an answer: long ones are cut."""
     more = [f"... and {len(lines) - LINES} lines more"] if len(lines) > LINES else []
-    kept = [_LONG.sub(lambda number: f"{float(number[0]):.6g}", line) for line in lines[:LINES]]
+    kept = [_rounded(line) for line in lines[:LINES]]
     return [line if len(line) <= WIDTH else line[: WIDTH - 1] + "…" for line in kept] + more
+
+
+def _rounded(text: str) -> str:
+    return _LONG.sub(lambda number: f"{float(number[0]):.6g}", text)
