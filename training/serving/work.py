@@ -241,3 +241,13 @@ def requests_within(memory: ServerMemory, load: Load, parts: int = 1) -> float:
     """
     length = max(1, int(load.prompt + load.answer))
     return parts * memory.cache_in(memory.deciding.available, length).requests
+
+
+def sent_bytes(work: StepWork, attention: int, sharing: int, beyond: int = 1) -> float:
+    """Bytes that a GPU sends in a step: sums over those that share attention, twice as a ring does,
+    and exchanges of tokens; only of groups with more than `beyond` GPUs."""
+    groups = ((2.0, work.reduced, attention), (1.0, work.exchanged, sharing))
+    return sum(
+        (times * (n - 1) / n * size * count for times, (size, count), n in groups if n > beyond),
+        0.0,
+    )

@@ -23,7 +23,7 @@ from training.serving.layouts import (
     search_servers,
     served_layout,
 )
-from training.serving.work import Load, step_work
+from training.serving.work import Load, sent_bytes, step_work
 
 from ...context import Context
 from ...errors import refusal
@@ -172,13 +172,7 @@ def leaving_bytes(layout: Layout, server: AskedServer, load: Load, requests: flo
     own = Load(max(requests, 1e-9) / pp, load.prompt, load.answer)
     formats = (server.weights, server.cache, server.parts)
     work = step_work(server.model, server.cut, own, *formats)
-    sent = 0.0
-    for times, (size, count), members in (
-        (2.0, work.reduced, server.cut.attention),
-        (1.0, work.exchanged, server.sharing),
-    ):
-        if members > each:
-            sent += times * (members - 1) / members * size * count
+    sent = sent_bytes(work, server.cut.attention, server.sharing, beyond=each)
     if pp > 1 and server.gpus > each:
         sent += pp * 2.0 * server.model.hidden * own.tokens
     return sent

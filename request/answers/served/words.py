@@ -10,7 +10,7 @@ from groups.layout import Job
 from training.serving.layouts import ServedLayout
 from training.serving.runs import ServedRun
 from training.serving.speed import Speed
-from training.serving.work import met, step_work
+from training.serving.work import met, sent_bytes, step_work
 
 from ...context import Context
 from ...model import model_name
@@ -165,12 +165,7 @@ def moved_bytes(found: ServedLayout) -> dict[str, float]:
     own = type(load)(load.requests / server.cut.pp, load.prompt, load.answer)
     formats = (server.weights, server.cache, server.parts)
     work = step_work(server.model, server.cut, own, *formats)
-    sent = 0.0
-    for times, (size, count), n in (
-        (2.0, work.reduced, server.cut.attention),
-        (1.0, work.exchanged, server.sharing),
-    ):
-        sent += times * (n - 1) / n * size * count
+    sent = sent_bytes(work, server.cut.attention, server.sharing)
     pp = server.cut.pp
     return {
         "weights": sum(work.weights.values()) / pp,
