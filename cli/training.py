@@ -142,11 +142,13 @@ def traffic(inputs: CommandLine) -> Table:
     columns = ["kind", "group_size", "operation", "count", "sent_bytes_per_rank", "total_bytes"]
     columns += ["across_bytes", "seconds", "hidden_by", "meaning"]
     rows = [[row[name] for name in columns] for row in facts["rows"]]
+    at = columns.index("seconds")
     for row in rows:
-        row[columns.index("seconds")] = round(row[columns.index("seconds")], 6)
+        row[at] = "unknown" if row[at] is None else round(row[at], 6)
     total, across = (bytes_text(facts[f"{name}_bytes"]) for name in ("total", "across"))
     line = f"{total} in a step, {across} of it out of NVLink domains"
-    return Report("traffic", columns, rows, layout, before=_head(facts, line), facts=facts)
+    before = [*_head(facts, line), *facts["links_unknown"]]
+    return Report("traffic", columns, rows, layout, before=before, facts=facts)
 
 
 def estimate(inputs: CommandLine) -> Table:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from groups.errors import LayoutError
 from request.answers.traffic import traffic_facts
 from request.context import Context
 from request.state import State
 from training.clusters import CLUSTERS, row_type
 from training.machine import Machine, units
 from views.machine import doubts_html
+from views.traffic.view import traffic_html
 
 OWN = State(model="llama3-8b", tp=8, pp=1, cluster="own", capacity="80", nvlink="450", nic="400")
 
@@ -27,10 +27,35 @@ def test_traffic_of_a_machine_without_a_peak_is_answered_as_far_as_known():
     assert known["rows"] == facts["rows"]
 
 
-def test_what_the_bytes_themselves_need_is_still_asked_for():
-    with pytest.raises(LayoutError) as refused:
-        traffic_facts(Context.of(OWN.changed({"nvlink": ""})))
-    assert refused.value.control == "nvlink"
+@pytest.mark.parametrize(("missing", "unit"), [("nvlink", "GB/s"), ("nic", "Gb/s")])
+def test_traffic_without_the_speed_of_a_link_has_bytes_and_says_what_to_give(missing, unit):
+    """Who sends what to whom needs no speed; seconds at link speed need that of their own links."""
+    state = OWN.changed({"nodes": "2"})
+    known = traffic_facts(Context.of(state))
+    facts = traffic_facts(Context.of(state.changed({missing: ""})))
+    (message,) = facts["links_unknown"]
+    assert unit in message
+    assert known["links_unknown"] == []
+    by_bytes = [
+        sorted(
+            (row["kind"], row["purpose"], row["operation"], row["total_bytes"], row["across_bytes"])
+            for row in each["rows"]
+        )
+        for each in (facts, known)
+    ]
+    assert by_bytes[0] == by_bytes[1]
+    lacking = [row for row in facts["rows"] if row["lacks"]]
+    assert {row["seconds"] for row in lacking} == {None}
+    assert {row["kind"] for row in lacking} == ({"tp"} if missing == "nvlink" else {"dp-cp"})
+    assert all(row["seconds"] > 0 for row in facts["rows"] if not row["lacks"])
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_view_of_an_unknown_network_draws_the_matrix_and_leads_to_the_input(language):
+    shown = str(traffic_html(Context.of(State(cluster="a800", nodes=2, tp=8, pp=1, lang=language))))
+    assert 'data-leads="field-nic"' in shown or 'data-control="nic"' in shown
+    assert "matrix" in shown
+    assert {"en": "unknown", "zh": "未知"}[language] in shown
 
 
 @pytest.mark.parametrize(

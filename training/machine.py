@@ -37,6 +37,8 @@ from itertools import pairwise as pairwise_of
 from math import prod
 from typing import Annotated, NamedTuple, get_type_hints
 
+from groups.errors import LayoutError
+
 from .errors import refusal
 
 GB, GIB, TERA = 1e9, 2**30, 1e12
@@ -85,6 +87,10 @@ class Machine:
         maker: of its GPUs, in small letters; "" of a machine of one's own.
         family: GPUs whose measured runs give it constants (training.estimate.constants).
         rack: GPUs of a domain of several nodes; 0: a node is a domain.
+        on_bus: of machines on PCIe a number of GPUs, and the share of its link that each of so many
+            was measured to reach, as its host joins them; more pairs alike.
+        on_bus: pairs of a number of GPUs and the share of a PCIe link that each of so many reached
+            where it was measured of this machine: they share what the host joins them by.
         axes: axes of the torus.
         per_node: GPUs of a usual node; 0: unknown.
         fp4_most: where sources differ on fp4, the highest.
@@ -123,6 +129,7 @@ class Machine:
     pair: Annotated[float, PrintedAs("pair_gb_per_s", GB, "pair")] = 0.0
     fabric: str = SWITCH
     axes: int = 0
+    on_bus: tuple[tuple[int, float], ...] = ()
     pod: Annotated[int, PrintedAs("pod", 1, "pod")] = 0
     spine: Annotated[float, PrintedAs("spine", 1.0, "spine")] = 1.0
     per_node: int = 0
@@ -239,8 +246,12 @@ class Machine:
         """Errors: LayoutError for a number of NUMBERS that is unknown, about its input."""
         for name in names:
             if not getattr(self, name):
-                code, control = NUMBERS[name]
-                raise refusal(code, control, machine=self.name)
+                raise self.lacks(name)
+
+    def lacks(self, name: str) -> LayoutError:
+        """The refusal for want of one of NUMBERS, about its input."""
+        code, control = NUMBERS[name]
+        return refusal(code, control, machine=self.name)
 
     def require_links(self, gpus: int, gpus_per_node: int) -> None:
         """Errors: LayoutError where the speed of a link that a job needs is unknown."""

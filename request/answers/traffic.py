@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
 from descriptions import PURPOSES
 from groups import LayoutError
@@ -23,10 +24,11 @@ from .memory import host_facts
 def traffic_per_step(context: Context, cluster: str = "dgx-h100", cp_algorithm: str = "p2p") -> str:
     """What each kind of group sends in one step, over which links, and how long, as JSON.
 
-    Seconds of a row are bytes over the speed of the links; reached_seconds what such groups really
-    take, null where nobody measured any. A step takes about step_seconds (null where step_unknown
-    says which number of the machine is missing), nine of ten real ones between low and high; parts
-    say for what. Bytes "across" leave NVLink domains.
+    Seconds of a row are bytes over the speed of the links, null where lacks names the number of the
+    machine that is not known; reached_seconds what such groups really take, null where nobody
+    measured any; links_unknown says what to give. A step takes about step_seconds (null where
+    step_unknown says which number of the machine is missing), nine of ten real ones between low and
+    high; parts say for what. Bytes "across" leave NVLink domains.
 
     Args:
         cluster: (the machines).
@@ -49,8 +51,9 @@ def traffic_facts(context: Context) -> dict[str, object]:
     return {
         **job_facts(trained),
         "cluster": trained.cluster_id,
-        "nvlink_bytes_per_second": trained.cluster.nvlink,
-        "network_bytes_per_second": trained.cluster.nic,
+        "nvlink_bytes_per_second": trained.cluster.nvlink or None,
+        "network_bytes_per_second": trained.cluster.nic or None,
+        "links_unknown": [str(error) for error in unknown_links(rows, trained.cluster)],
         "domain": trained.cluster.domain_of(layout.gpus_per_node),
         **_step(trained, layout),
         **measured_facts(context),
@@ -72,6 +75,13 @@ def _step(trained: Trained, layout: Layout) -> dict[str, object]:
         return {"step_seconds": None, "step_unknown": str(error)}
 
 
+def unknown_links(rows: Iterable[Traffic], machine: Machine) -> list[LayoutError]:
+    """What to give of a machine so that the seconds of every transfer are known."""
+    return [
+        machine.lacks(name) for name in dict.fromkeys(name for row in rows for name in row.lacks)
+    ]
+
+
 UNKNOWN = [code for code, _ in NUMBERS.values()]
 """Refusals for want of a number of the machine."""
 
@@ -89,6 +99,7 @@ def _row(row: Traffic, machine: Machine) -> dict[str, object]:
         "total_bytes": row.total,
         "across_bytes": row.across,
         "seconds": row.seconds,
+        "lacks": list(row.lacks),
         "reached_seconds": reached_seconds(row, machine),
         "hidden_by": row.beside,
     }

@@ -25,6 +25,8 @@ NCCL makes). So the times at link speed are
     next        B / nic for a link that leaves a domain, else B / pair; before alike
     once        as pairwise, of what is sent inside and between domains
 
+Where one of these speeds is unknown there are bytes and no seconds: `Traffic.lacks` says which.
+
 nvlink is what so many members of a domain reach on the machine's fabric, and pair what one of them
 sends to one other (training.machine). Where pods of nodes stand behind an oversubscribed spine,
 what leaves a pod passes at nic / spine, and counts the same way with pods in place of domains.
@@ -45,7 +47,7 @@ step waits for each kind is what training.estimate says.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -72,8 +74,9 @@ class Traffic(Demand):
         size: ranks of a group.
         by_stage: bytes that one rank sends, for each pipeline stage.
         total, across: bytes that all ranks send, and how many of these leave an NVLink domain.
-        times: seconds that the links need for the bytes of each stage.
+        times: seconds that the links need for the bytes of each stage; empty if not known.
         near: ranks of a group in one domain, at most.
+        lacks: the numbers of the machine (training.machine.NUMBERS) for want of which they are not.
     """
 
     size: int
@@ -82,11 +85,12 @@ class Traffic(Demand):
     across: float
     times: tuple[float, ...]
     near: int = 1
+    lacks: tuple[str, ...] = ()
 
     @property
-    def seconds(self) -> float:
-        """Seconds on the links, for the slowest stage."""
-        return max(self.times)
+    def seconds(self) -> float | None:
+        """Seconds on the links, for the slowest stage; None where their speed is not known."""
+        return max(self.times) if self.times else None
 
     @property
     def leaving(self) -> float:
@@ -109,7 +113,8 @@ def traffic(
     cp_algorithm: str = "p2p",
     stages: Sequence[StageParameters] = (),
 ) -> list[Traffic]:
-    """Every transfer of a step, the longest first.
+    """Every transfer of a step, the longest first; before them those of unknown length, most bytes
+    first.
 
     every: groups by Megatron's names; kinds that no group carries are left out. stages: what a rank
     of each stage holds, where that is known already.
@@ -123,8 +128,7 @@ def traffic(
     >>> rows[0].kind, rows[0].what, rows[0].operation, rows[0].across
     ('dp-cp', 'gradients', 'reduce_scatter', 32153665536.0)
 
-    Errors: LayoutError as training.traffic.demands.require, and for a link that is needed and whose
-    speed is unknown.
+    Errors: LayoutError as training.traffic.demands.require.
     """
     split = split.placed(training.rule.placement)
     domain, pod = cluster.domain_of(gpus_per_node), cluster.pod_of(gpus_per_node)
@@ -142,11 +146,16 @@ def traffic(
         for demand in sent
         if demand.kind in places and places[demand.kind].where.size > 1
     ]
-    return sorted(rows, key=lambda row: -row.seconds)
+    return sorted(rows, key=_longest_first)
 
 
-def seconds_together(rows: Iterable[Traffic]) -> float:
-    """Seconds on the links for several transfers, for the slowest stage.
+def _longest_first(row: Traffic) -> tuple[float, float]:
+    return (-math.inf, -row.total) if row.seconds is None else (-row.seconds, 0.0)
+
+
+def seconds_together(rows: Iterable[Traffic]) -> float | None:
+    """Seconds on the links for several transfers, for the slowest stage; None if those of one are
+    not known.
 
     A stage's forward sends and the next stage's backward sends do not take turns on a link.
 
@@ -160,7 +169,8 @@ def seconds_together(rows: Iterable[Traffic]) -> float:
     >>> seconds_together(sent) == sent[0].seconds == sent[0].sent / CLUSTERS["dgx-h100"].nic
     True
     """
-    return max(map(sum, zip(*(row.times for row in rows))), default=0.0)
+    several = [row.times for row in rows]
+    return max(map(sum, zip(*several)), default=0.0) if all(several) else None
 
 
 CARRIERS = {"dp-cp": ("dp-cp", "dp", "cp"), "edp": ("edp", "dp-cp", "dp")}
@@ -181,13 +191,15 @@ class Place(NamedTuple):
     beyond: Reach | None
     places: tuple[int, ...]
 
+    def lacks(self, ways: Iterable[float], machine: Machine) -> tuple[str, ...]:
+        """Which of the speeds of these ways are not known; ways: 0 stays in a domain, 1 leaves."""
+        several = tuple(ways)
+        needed = {"nvlink": not all(several), "nic": any(several)}
+        return tuple(name for name in needed if needed[name] and not getattr(machine, name))
+
     def seconds(self, pattern: str, sent: float, machine: Machine) -> float:
         """Seconds at link speed for ``sent`` bytes from each member, in a ring or pairwise."""
         where = self.where
-        if where.near > 1:
-            machine.require("nvlink")
-        if where.leaves:
-            machine.require("nic")
         inside = machine.inside(where.near, self.places, pairwise=pattern != RING)
         seconds = where.seconds(pattern, sent, inside, machine.nic)
         if self.beyond and self.beyond.leaves:
@@ -200,9 +212,7 @@ class Place(NamedTuple):
         if not sent:
             return 0.0
         if not self.where.links[at]:
-            machine.require("nvlink")
             return sent / machine.one_pair
-        machine.require("nic")
         return sent / machine.nic * (machine.spine if self.beyond and self.beyond.links[at] else 1)
 
 
@@ -223,28 +233,33 @@ def _placed(demand: Demand, place: Place, ranks: int, cluster: Machine, model: M
         inside, outside = (sent / model.top_k for sent in copies(model, where.size, where.near))
         factor = inside + outside
     by_stage = tuple(factor * volume for volume in demand.volumes)
-    total = ranks * sum(by_stage)
+    total, lacks = ranks * sum(by_stage), place.lacks((where.near == 1, where.leaves), cluster)
+    timed: Iterator[float]
     if pattern in (NEXT, BEFORE):
         ways = [(at if pattern == NEXT else at - 1) % where.size for at in range(len(by_stage))]
         across = ranks * sum(sent * float(where.links[way]) for sent, way in zip(by_stage, ways))
-        times = tuple(place.next(way, sent, cluster) for sent, way in zip(by_stage, ways))
+        lacks = place.lacks(
+            (where.links[way] for sent, way in zip(by_stage, ways) if sent), cluster
+        )
+        timed = (place.next(way, sent, cluster) for sent, way in zip(by_stage, ways))
     elif pattern == ONCE:
         across = total * outside / factor
         of_all = inside + outside or 1.0
         share = replace(where, inside=inside / of_all, outside=outside / of_all)
         once = place._replace(where=share)
-        times = tuple(once.seconds(pattern, of_all * volume, cluster) for volume in demand.volumes)
+        timed = (once.seconds(pattern, of_all * volume, cluster) for volume in demand.volumes)
     else:
         across = total * (where.ring if pattern == RING else where.pairs)
-        times = tuple(place.seconds(pattern, sent, cluster) for sent in by_stage)
+        timed = (place.seconds(pattern, sent, cluster) for sent in by_stage)
     return Traffic(
         **vars(demand),
         size=where.size,
         by_stage=by_stage,
         total=total,
         across=across,
-        times=times,
+        times=() if lacks else tuple(timed),
         near=where.near,
+        lacks=lacks,
     )
 
 

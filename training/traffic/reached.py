@@ -1,19 +1,35 @@
-"""What collectives of a group inside a domain really take, by a law fitted to measured ones.
+"""What collectives of a group really take, by laws fitted to measured ones.
 
-    t = start + by_member (n - 1) + B / v + ramp sqrt(start B / v)
-    v = share of what n members reach on the machine's fabric (training.machine)
+    inside a domain    t = start + by_member (n - 1) + B / v + ramp sqrt(start B / v)
+    of several         t = far_start + far_by_member (n - 1) + w / far_share
+                           + far_ramp sqrt((far_start + far_by_member (n - 1)) w / far_share)
 
-B: bytes that one rank sends. The last term is of messages of middle size, neither latency nor
-bandwidth. share is of rings 0.77, of all-to-alls 0.75; an all-reduce of eight and more members
-behind an NVSwitch that sums (NVLS, from NVLink 4 on) reaches 0.99 of the wire: 2 or 4 members use
-the ring, and so do all-gather and reduce-scatter.
+n: members; B: bytes that one rank sends; v: share of what n members reach on the machine's fabric
+(training.machine); w: seconds at link speed (training.traffic.per_step), of a ring that enters and
+leaves each domain through as many cards as it has members there. The last term is of messages of
+middle size, neither latency nor bandwidth.
 
-Fitted to 609 measured collectives of 16 systems inside NVLink domains and xGMI nodes: error 11 % in
-the median, 35 % at the 90th percentile; 12 % with each system left out in turn, 17 % with each
-source (`python -m benchmarks.fit_collectives`). 532 of them are by one program, of one process for
-all GPUs: with a process for each GPU, small messages take less. Not told: PCIe, whose all-reduce of
-8 L40S reaches 1.5 of 31 GB/s, and groups of several domains, which the few sources that there are
-(SHARP or not, trees or rings) do not agree on.
+Inside, share is of rings 0.77, of all-to-alls 0.75; an all-reduce of eight and more members behind
+an NVSwitch that sums (NVLS, from NVLink 4 on) reaches 0.99 of the wire: 2 or 4 members use the
+ring, and so do all-gather and reduce-scatter. On PCIe two GPUs reach 0.68 of their link; of more,
+what they reach depends on how the host joins them: of 4 GPUs 0.16 of it (L40S) to 0.6, of 8 0.05
+(L40S) to 0.4 (RTX PRO 6000). So that is told of machines of which it was measured
+(`Machine.on_bus`), and of no others.
+
+Of several domains only all-reduces were measured, of groups with four members and more in each: the
+other operations, and rings of one card a node, are not told.
+
+Errors by `python -m benchmarks.fit_collectives`, median and 90th percentile:
+
+                                                 all           a system left out   a source left out
+    domains, 609 rows of 16 systems, 6 sources   11 and 35 %   12 and 37 %         17 and 67 %
+    several, 29 rows of 7 systems, 3 sources     6 and 22 %    9 and 41 %          16 and 72 %
+    two on PCIe, 77 rows of 3, one source        19 and 50 %   20 and 53 %         -
+    more on PCIe, 112 rows of 2, one source      9 and 43 %    (their own figure)
+
+Of several domains, 1,440 GPUs of twenty racks reached half of what two racks do, unexplained.
+532 rows inside domains are by one program, of one process for all GPUs: with a process for each
+GPU, small messages take less.
 """
 
 from __future__ import annotations
@@ -32,11 +48,20 @@ START, BY_MEMBER = 8.31e-6, 0.849e-6
 RING_SHARE, SUMMED_SHARE, PAIRWISE_SHARE = 0.774, 0.992, 0.750
 RAMP = 1.594
 
+PCIE_SHARE = 0.68
+"""Share of a PCIe link that two GPUs reach."""
+
+FAR_START, FAR_BY_MEMBER, FAR_SHARE, FAR_RAMP = 214e-6, 3.79e-6, 1.064, 0.629
+"""The same of an all-reduce over several domains; its share is of the time at link speed."""
+
 NVLS_LEAST, NVLS_LINK = 8, 400 * GB
 """Members, and speed of links one way, from which on NVSwitches sum."""
 
 SLOWEST = 100 * GB
-"""Below it links are PCIe or one wire, of which the law does not tell."""
+"""Below it links are PCIe or one wire, shared with others."""
+
+FAR_LEAST = 4
+"""Members in a domain from which on groups of several domains were measured."""
 
 
 def collective_seconds(machine: Machine, operation: str, members: int, sent: float) -> float | None:
@@ -50,18 +75,30 @@ def collective_seconds(machine: Machine, operation: str, members: int, sent: flo
     ...     return round(sent / collective_seconds(CLUSTERS[name], "all_reduce", n, sent) / 1e9)
     >>> bus("dgx-h100", 2), bus("dgx-h100", 8), bus("mi300x", 8)  # measured: 318, 445, 309
     (310, 403, 317)
-    >>> bus("mi300x", 2, 2**32)  # measured: 47.7
-    49
+    >>> bus("mi300x", 2, 2**32), bus("l40s", 2)  # measured: 47.7, 20.1
+    (49, 20)
     """
-    if machine.nvlink < SLOWEST or members < 2:
+    share = share_of(machine, operation, members)
+    if not share:
         return None
-    share = RING_SHARE
-    if operation == "all_to_all":
-        share = PAIRWISE_SHARE
-    elif operation == "all_reduce" and sums(machine, members):
-        share = SUMMED_SHARE
     wire = sent / (share * machine.inside(members, pairwise=operation == "all_to_all"))
     return START + BY_MEMBER * (members - 1) + wire + RAMP * sqrt(START * wire)
+
+
+def share_of(machine: Machine, operation: str, members: int) -> float:
+    """The share of a domain's links that a group reaches; 0 where nobody measured it.
+
+    >>> from training.clusters import CLUSTERS
+    >>> [share_of(CLUSTERS["l40s"], "all_gather", n) for n in (1, 2, 4, 8, 16)]
+    [0.0, 0.68, 0.165, 0.048, 0.0]
+    """
+    if members < 2 or not machine.nvlink:
+        return 0.0
+    if machine.nvlink < SLOWEST:
+        return {2: PCIE_SHARE, **dict(machine.on_bus)}.get(members, 0.0)
+    if operation == "all_to_all":
+        return PAIRWISE_SHARE
+    return SUMMED_SHARE if operation == "all_reduce" and sums(machine, members) else RING_SHARE
 
 
 def sums(machine: Machine, members: int) -> bool:
@@ -70,11 +107,26 @@ def sums(machine: Machine, members: int) -> bool:
     return is_switched and members >= NVLS_LEAST
 
 
+def far_seconds(members: int, wire: float) -> float:
+    """Seconds of an all-reduce over several domains that takes ``wire`` seconds at link speed.
+
+    >>> sent = 2 * 31 / 32 * 2**32  # 4 GiB of 4 nodes with 8 GPUs and cards of 50 GB/s
+    >>> round(sent / far_seconds(32, sent / 8 / 50e9) / 1e9)  # measured: 377 and 365 GB/s
+    387
+    """
+    start, wire = FAR_START + FAR_BY_MEMBER * (members - 1), wire / FAR_SHARE
+    return start + wire + FAR_RAMP * sqrt(start * wire)
+
+
 def reached_seconds(row: Traffic, machine: Machine) -> float | None:
-    """Seconds that a step's operations of one kind really take, one after the other; None where the
-    law does not tell, and of messages to a single rank."""
-    is_inside = row.near == row.size and row.pattern in ("ring", "pairwise")
-    if not is_inside or not row.count:
+    """Seconds that a step's operations of one kind really take, one after the other; None where
+    nobody measured such ones, and of messages to a single rank."""
+    if not row.count or row.pattern not in ("ring", "pairwise"):
         return None
-    one = collective_seconds(machine, row.operation, row.size, row.sent / row.count)
+    if row.near == row.size:
+        one = collective_seconds(machine, row.operation, row.size, row.sent / row.count)
+    elif row.operation == "all_reduce" and row.near >= FAR_LEAST and row.seconds is not None:
+        one = far_seconds(row.size, row.seconds / row.count)
+    else:
+        one = None
     return None if one is None else row.count * one

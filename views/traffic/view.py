@@ -3,6 +3,7 @@ ranks."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -18,13 +19,14 @@ from descriptions import (
     joined,
 )
 from groups.layout import Layout
-from request.answers.traffic import rows_of, traffic_per_step
+from request.answers.traffic import rows_of, traffic_per_step, unknown_links
 from request.context import Context
 from request.model import model_name
 from request.trained import Trained
 from request.units import bracketed, bytes_text, seconds_text
 from request.words import saying
 from training.machine import Machine
+from training.traffic.demands import BEFORE, NEXT
 from training.traffic.per_step import Traffic, seconds_together
 from training.traffic.reached import reached_seconds
 
@@ -42,7 +44,7 @@ from ..base.html import (
     tag,
     together,
 )
-from ..base.problems import or_refused
+from ..base.problems import or_refused, problem_html
 from ..base.view import Pictures, View
 from ..parts.host import crossing_html
 from ..parts.inputs import inputs_html
@@ -99,6 +101,7 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
     return together(
         matrix_html(context, rows),
         _kinds(rows, language),
+        *(problem_html(error, language) for error in unknown_links(rows, trained.cluster)),
         fine(explained(TRAFFIC["body"][language], language)),
         answer,
         _every(rows, trained.cluster, language),
@@ -120,11 +123,15 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
     links = say(
         "links",
         cluster=cluster.name,
-        nvlink=f"{cluster.nvlink / 1e9:.0f}",
+        nvlink=_speed(cluster.nvlink, language),
         domain=counted(cluster.domain_of(layout.gpus_per_node), "gpu", language),
-        nic=f"{cluster.nic / 1e9:.0f}",
+        nic=_speed(cluster.nic, language),
     )
     return job, links
+
+
+def _speed(speed: float, language: str) -> str:
+    return f"{speed / 1e9:.0f} GB/s" if speed else TRAFFIC["unknown_speed"][language]
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -137,12 +144,14 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
         by_kind.setdefault(sent.kind, []).append(sent)
     took = {kind: seconds_together(entries) for kind, entries in by_kind.items()}
     body = []
-    for kind in sorted(took, key=lambda kind: -took[kind]):
+    for kind in sorted(took, key=lambda kind: -(took[kind] or math.inf)):
         entries, seconds = by_kind[kind], took[kind]
         cells = (chips([kind]), f"{entries[0].size:,}", bytes_text(_by_rank(entries)))
-        body.append(row(*cells, *_totals(entries, language), seconds_text(seconds)))
+        body.append(row(*cells, *_totals(entries, language), _seconds(seconds, language)))
+    known = [seconds for seconds in took.values() if seconds is not None]
     sums = (TRAFFIC["sum"][language], "", "", *_totals(rows, language))
-    body.append(row(*sums, seconds_text(sum(took.values())), class_="traffic-sum"))
+    whole = sum(known) if len(known) == len(took) else None
+    body.append(row(*sums, _seconds(whole, language), class_="traffic-sum"))
     heads = heads_of(TRAFFIC, "kind size sent total across seconds", language)
     return table(heads, body, "traffic-table")
 
@@ -162,10 +171,16 @@ def _across(total: float, across: float, language: str) -> str:
     return together(bytes_text(across), tag("small", share))
 
 
-def _reached(sent: Traffic, machine: Machine) -> str:
-    """Seconds as measured ones take; a dash where nobody measured any."""
-    seconds = reached_seconds(sent, machine)
-    return "–" if seconds is None else seconds_text(seconds)
+def _seconds(seconds: float | None, language: str, otherwise: str = "unknown_speed") -> str:
+    return TRAFFIC[otherwise][language] if seconds is None else seconds_text(seconds)
+
+
+def _reached(sent: Traffic, machine: Machine, language: str) -> str:
+    """Seconds as measured ones take; "not measured" where nobody measured any, and a dash of what
+    goes to one rank."""
+    if sent.pattern in (NEXT, BEFORE):
+        return "–"
+    return _seconds(reached_seconds(sent, machine), language, "not_measured")
 
 
 def _every(rows: Sequence[Traffic], machine: Machine, language: str) -> Markup:
@@ -178,8 +193,8 @@ def _every(rows: Sequence[Traffic], machine: Machine, language: str) -> Markup:
             tag("code", sent.operation),
             f"{sent.count:,g}",
             *(bytes_text(sent.buffer), bytes_text(sent.sent)),
-            *(_across(sent.total, sent.across, language), seconds_text(sent.seconds)),
-            _reached(sent, machine),
+            *(_across(sent.total, sent.across, language), _seconds(sent.seconds, language)),
+            _reached(sent, machine, language),
             BESIDE[sent.beside][language],
         )
         for sent in rows
