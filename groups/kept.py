@@ -78,6 +78,8 @@ def size_of(value: object) -> int:
 
 
 def weight_of(value: object) -> KeptWeight:
+    if type(value) in NUMBERS:
+        return KeptWeight(NUMBER, grows=False)
     size, grows, seen = 0.0, False, set[int]()
     left: list[tuple[object, float]] = [(value, 1.0)]
     while left:
@@ -96,7 +98,11 @@ def weight_of(value: object) -> KeptWeight:
                 elif row:
                     sample = row[:: -(-len(row) // SAMPLE)]
                     share = times * len(row) / len(sample)
-                    left += [(each, share) for each in sample]
+                    for each in sample:
+                        if type(each) in NUMBERS:
+                            size += share * sys.getsizeof(each)
+                        else:
+                            left.append((each, share))
         elif anatomy.is_array:
             array = cast("np.ndarray", one)
             size += times * array.nbytes if array.base is not None else 0  # else it is in its size
@@ -104,7 +110,11 @@ def weight_of(value: object) -> KeptWeight:
             fields = vars(one)
             grows = grows or not fields.keys() >= anatomy.later
             size += times * sys.getsizeof(fields)
-            left += [(each, times) for each in fields.values() if each is not EMPTY]
+            for each in fields.values():
+                if type(each) in NUMBERS:
+                    size += times * sys.getsizeof(each)
+                elif each is not EMPTY:
+                    left.append((each, times))
         left += [(getattr(one, name, None), times) for name in anatomy.slots]
     return KeptWeight(round(size), grows)
 
@@ -231,10 +241,12 @@ class Store:
 
     def _asked_with(self, value: object) -> int:
         """Bytes of an argument; a model is one of thousands of results, and is weighed once."""
-        if isinstance(value, tuple) and len(value) < SAMPLE:
-            return sys.getsizeof(value) + sum(map(self._asked_with, value))
         if type(value) in NUMBERS:
             return NUMBER
+        if type(value) is str:
+            return sys.getsizeof(value)
+        if isinstance(value, tuple) and len(value) < SAMPLE:
+            return sys.getsizeof(value) + sum(map(self._asked_with, value))
         if not (_ANATOMIES.get(type(value)) or _anatomy_of(type(value))).has_fields:
             return weight_of(value).size
         of, size = self._arguments.get(id(value), (None, 0))

@@ -190,7 +190,8 @@ class Model:
     @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
         """The different layers, in the order in which they first come."""
-        return tuple(dict.fromkeys(self.stack))
+        each = {id(layer): layer for layer in self.stack}  # equal ones are mostly the same one
+        return tuple(dict.fromkeys(each.values()))
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
