@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from addresses import follow_link
 from browser import (
     box,
     costs_told,
@@ -162,6 +163,9 @@ def test_model_machine_and_batch_are_chosen_in_the_sentence(open_page):
     expect(box(page, "global_batch")).to_have_value("64")
     wait_until(page, "() => location.search.includes('cluster=dgx-a100')")
     expect(page.locator("#job .sentence")).to_contain_text("4 replicas share a batch of")
+    follow_link(page, "")  # every list shows again what counts where nothing is said
+    expect(page.locator("#job select[data-field=cluster]")).to_have_value("dgx-h100")
+    expect(box(page, "cluster")).to_have_value("dgx-h100")
 
 
 # -- the four numbers ------------------------------------------------------------------------------

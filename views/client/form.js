@@ -50,7 +50,10 @@ function fill(box) {
       other.hidden = [...box.options].some((option) => option.value === value && option !== other);
       if (!other.hidden) other.value = other.textContent = value;
     }
-    if ([...box.options].some((option) => option.value === value)) box.value = value;
+    const options = [...box.options];
+    const chosen = options.find((option) => option.value === value) ??
+      (value ? null : options.find((option) => option.defaultSelected)); // what counts where none is said
+    if (chosen) chosen.selected = true;
   } else if (box.value !== value) {
     box.value = value;
     box.dispatchEvent(new Event('filled', { bubbles: true })); // not by typing
