@@ -24,15 +24,19 @@ NOW = """() => {
   const each = (selector, then) => plain.querySelectorAll(selector).forEach(then);
   each('[tabindex]', (one) => one.removeAttribute('tabindex'));
   each('[class=""]', (one) => one.removeAttribute('class'));
-  for (const name of ['hidden', 'disabled']) {  // set last, they stand last
-    each(`[${name}]`, (one) => { one.removeAttribute(name); one.setAttribute(name, ''); });
-  }
   each('.costs', (one) => { one.replaceChildren(); one.removeAttribute('aria-busy'); });
+  each('.film-track', (one) => one.replaceChildren());
   each('#numbers', (one) => {
     one.replaceWith(one.querySelector('[aria-pressed=true]')?.dataset.lens ?? '');
   });
+  const said = (node) => {  // marks in the order of their names: one set last stands last
+    if (node.nodeType !== Node.ELEMENT_NODE) return node.textContent;
+    if (node.nodeName === 'svg') return node.outerHTML;
+    const marks = [...node.attributes].map(({name, value}) => `${name}="${value}"`).sort();
+    return `<${[node.nodeName, ...marks].join(' ')}>${[...node.childNodes].map(said).join('')}</>`;
+  };
   const all = JSON.stringify([
-    location.search, document.title, document.body.className, plain.innerHTML,
+    location.search, document.title, document.body.className, said(plain),
     [...fields].map((one) => [one.id, one.value, one.checked]),
     Object.keys(window).sort(), Object.keys(navigator.clipboard ?? {}),
   ]);
@@ -41,9 +45,9 @@ NOW = """() => {
 }"""
 """All of a page that a test can change, as a short text.
 
-But what is the same to whoever looks, in whatever order it was set, and the four numbers and what
-the chosen GPU costs: that is asked for a while after the picture stands, whether it was told before
-or not.
+But what is the same to whoever looks, in whatever order it was set, and what is asked for a while
+after the picture stands, whether it was told before or not: the four numbers, what the chosen GPU
+costs and the strip of a step.
 """
 
 BACK = f"""async ([unlinked, open, patience]) => {{
@@ -51,6 +55,7 @@ BACK = f"""async ([unlinked, open, patience]) => {{
   document.activeElement?.blur();
   say('set', Object.fromEntries(unlinked.map((name) => [name, ''])));
   say('open', {{ query: '' }});
+  say('lens', '');
   await ({AT_REST})(patience);
   document.querySelectorAll('details').forEach((fold, at) => {{ fold.open = open[at]; }});
   if (document.querySelector('#page.changing')) document.querySelector('#foot button').click();
