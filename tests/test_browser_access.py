@@ -279,6 +279,39 @@ def test_nothing_moves_while_the_choice_goes_over_the_picture(shared_page):
         assert len(seen) == 1, (state, seen)
 
 
+SEE_TOPS = f"""() => {{
+  const tops = {TOPS};
+  window.tops_seen = [];
+  const look = () => {{
+    const now = JSON.stringify(tops());
+    if (!window.tops_seen.includes(now)) window.tops_seen.push(now);
+    window.tops_look = requestAnimationFrame(look);
+  }};
+  look();
+}}"""
+
+
+def test_nothing_moves_when_the_numbers_of_a_lens_arrive(shared_page):
+    """They come after the picture; the line that explains their colours has its place before."""
+    page = shared_page
+    open_state(page)
+    costs_told(page)
+    for lens in ("memory", "pipeline", "traffic"):
+        page.locator(f"#numbers [data-lens={lens}]").click()
+        expect(page.locator(".lens-key:not(:empty)")).to_be_visible()
+        open_state(page, micro_batch="2")
+        page.evaluate(SEE_TOPS)
+        costs_told(page)
+        next_frame(page)
+        page.evaluate("cancelAnimationFrame(window.tops_look)")
+        seen = page.evaluate("window.tops_seen")
+        assert len(seen) == 1, (lens, seen)
+        open_state(page)
+        costs_told(page)
+    page.locator("#numbers [data-lens='']").click()
+    expect(page.locator(".lens-key")).to_be_empty()
+
+
 def test_a_frame_shows_the_picture_and_the_card_alone(open_page, server):
     page = open_page()
     page.goto(f"{server}?v=2&tp=4&rank=5&embed=1")

@@ -80,16 +80,26 @@ function tell(rank) {
 
 // The longest that sentence and card come to stands unseen in the same place, so that nothing below
 // them moves; measuring it would make the browser lay out once more.
+const FEW_TEXTS = 3; // of them the longest is not always the tallest
+
 function reserve() {
   const hero = element.querySelector('.hero');
   const box = hero?.querySelector('.card');
   if (!box) return;
   const last = mesh.world - 1;
-  const middle = Math.floor(last / 2);
-  const longest = [middle, last].map(sentenceOf).sort((a, b) => b.length - a.length)[0];
-  const asks = filled(card.question, { rank: last });
-  twinIn(hero.querySelector('.asks')).textContent = `${asks} ${longest}`;
+  const texts = textsOf(last).sort((a, b) => b.length - a.length).slice(0, FEW_TEXTS);
+  twinIn(hero.querySelector('.asks')).innerHTML = texts.map((text) => `<p>${text}</p>`).join('');
   twinIn(box).innerHTML = cardOf(last).replaceAll('button', 'span'); // nothing in it can be pressed
+}
+
+// What may be asked and answered: of the GPUs of a small job each, and what a lens says of all and of one.
+function textsOf(last) {
+  const ranks = last < 64 ? [...Array(last + 1).keys()] : [0, Math.floor(last / 2), last];
+  const said = ranks.map((rank) => `${filled(card.question, { rank: last })} ${sentenceOf(rank)}`);
+  const lens = lensed && known?.lenses[lensed];
+  if (!lens?.asks) return said;
+  const ofGpu = (lens.said ?? []).map((says) => filled(card.lens_gpu, { rank: last, says }));
+  return [...said, ...[lens.says, ...ofGpu].map((says) => `${lens.asks} ${says}`)];
 }
 
 function twinIn(parent) {

@@ -90,6 +90,7 @@ function press() {
   for (const button of element.querySelectorAll('[data-lens]')) {
     button.setAttribute('aria-pressed', String(button.dataset.lens === lensed));
   }
+  keyOf()?.classList.toggle('comes', Boolean(lensed)); // its line is kept, so that nothing moves when it is there
 }
 
 function removeTints() {
@@ -105,6 +106,7 @@ function tint() {
   press();
   keyOf().replaceChildren();
   ask(active());
+  reserve();
   if (!lensed) return;
   const lens = known?.lenses[lensed];
   const { box } = element.querySelector(`[data-lens=${lensed}]`)?.dataset ?? {};
