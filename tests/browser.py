@@ -177,6 +177,11 @@ def wait_until(page: Page, held: str, arg: Any = None) -> None:
         raise TooLong(f"never held: {held}")
 
 
+def in_address(page: Page, part: str, there: bool = True) -> None:
+    """Wait until the address has this part, or has it no more: `page.url` hears of it later."""
+    wait_until(page, f"(part) => location.href.includes(part) === {str(there).lower()}", part)
+
+
 NEXT_FRAME = (
     "() => new Promise(go => requestAnimationFrame(() => requestAnimationFrame(() => go())))"
 )

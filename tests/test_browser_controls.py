@@ -10,9 +10,11 @@ from itertools import product
 import pytest
 from addresses import follow_link, next_step
 from browser import (
+    PATIENCE,
     TOASTS,
     box,
     choose,
+    costs_told,
     expect,
     expect_layout,
     expect_refusal,
@@ -160,17 +162,17 @@ class Gate:
             self.asked.append(controls)
             if holds(controls):
                 self.entered.set()
-                self.opened.wait(20)
+                self.opened.wait(120)  # what a busy machine may need until then
             return answer(controls, *rest, **more)
 
         monkeypatch.setattr(page, "answer", slow)
 
     def reached(self, page):
         """Wait until a drawing is held."""
-        for _ in range(400):
+        for _ in range(PATIENCE // 20):
             if self.entered.is_set():
                 return
-            page.wait_for_timeout(20)
+            page.wait_for_timeout(20)  # which lets the browser's questions through
         raise AssertionError("no such drawing was asked for")
 
     def alone(self, page):
@@ -370,10 +372,12 @@ def test_a_refusal_moves_nothing_and_covers_no_control(open_page):
         page.set_viewport_size({"width": width, "height": 700})  # the column stands beside
         for view in ("groups", "memory"):
             show(page, view)
+            costs_told(page)
             before = page.evaluate(WHERE)
             type_in(page, "tp", "3")
             refusal = page.locator("#status .refusal")
             expect(refusal).to_be_in_viewport()
+            settle(page)
             assert page.evaluate(WHERE) == before
             controls = ("#field-tp", "#field-cp", ".every > summary", "#rank input")
             for control in (*controls, "#tools summary", "#status .fix >> nth=0"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from addresses import follow_link
-from browser import settle
+from browser import in_address, settle
 from playwright.sync_api import expect
 
 from descriptions import PAGE, TARGET_NAMES
@@ -25,13 +25,13 @@ def test_a_click_chooses_the_groups_and_a_box_the_gpu(open_page):
     figure.get_by_role("button", name="pp", exact=True).click()
     settle(page)
     expect(figure.locator("#lines-pp")).to_have_attribute("aria-pressed", "true")
-    assert "lines=pp" in page.url
+    in_address(page, "lines=pp")
     figure.get_by_role("button", name="Groups of GPU 0").click()
     settle(page)
     figure.locator(".wide .hit").nth(1).click()
     settle(page)
     expect(figure.locator("#lines-rank")).to_have_text("Groups of GPU 8")
-    assert "rank=8" in page.url
+    in_address(page, "rank=8")
     page.set_viewport_size({"width": 400, "height": 800})
     expect(figure.locator(".narrow")).to_be_visible()
     expect(figure.locator(".wide")).to_be_hidden()
@@ -48,7 +48,7 @@ def test_one_click_shows_another_frameworks_command_and_the_link_keeps_it(open_p
     settle(page)
     expect(command.locator("h3")).to_have_text(TARGET_NAMES["torchtitan"]["en"])
     expect(command).to_have_count(1)
-    assert "target=torchtitan" in page.url
+    in_address(page, "target=torchtitan")
     command.locator(".copy").click()
     expect(command.locator(".copy")).to_have_text(PAGE["copied"]["en"])
     copied = page.evaluate("navigator.clipboard.readText()")

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 import numpy as np
 import pytest
 from addresses import follow_link
-from browser import UNFOLD, box, expect, next_frame, requests_during, settle
+from browser import UNFOLD, box, expect, in_address, next_frame, requests_during, settle
 from PIL import Image
 
 from render.palette import KIND_MARKS, rgb
@@ -182,7 +182,7 @@ def test_a_role_is_added_changed_put_back_and_nothing_is_lost(open_page):
     tabs.first.click()
     expect(box(page, "pp")).to_have_value("2")
     expect(page.locator("#status .refusal")).to_have_count(0)
-    assert "roles=*actor@0;rollout@32-63:vllm,tp=4" in page.url
+    in_address(page, "roles=*actor@0;rollout@32-63:vllm,tp=4")
     page.locator("svg.cluster").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".plan h2")).to_have_text("Which roles does GPU 1 play?")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from addresses import follow_link
-from browser import costs_told, job_cell, type_sizes, wait_until
+from browser import costs_told, job_cell, settle, type_sizes, wait_until
 from playwright.sync_api import expect
 
 from formats.logs import read_log
@@ -162,12 +162,12 @@ def test_memory_that_does_not_fit_is_loud_and_a_checked_box_is_seen(open_page):
     assert "does not fit" in page.inner_text("#numbers .too-full")
     job_cell(page, 0).hover()
     expect(page.locator(".costs .too-full")).to_contain_text("does not fit")
+    fill = "getComputedStyle(document.querySelector('.switch input')).backgroundColor"
+    unchecked = page.evaluate(fill)
     page.check(".switch input")
-    fill = page.eval_on_selector(".switch input", "box => getComputedStyle(box).backgroundColor")
+    wait_until(page, f"(unchecked) => {fill} !== unchecked", unchecked)
     page.uncheck(".switch input")
-    assert fill != page.eval_on_selector(
-        ".switch input", "box => getComputedStyle(box).backgroundColor"
-    )
+    wait_until(page, f"(unchecked) => {fill} === unchecked", unchecked)
 
 
 @pytest.mark.browser
@@ -211,7 +211,8 @@ def test_the_lens_of_numbers_leads_to_the_box_and_colours_what_is_pasted(open_pa
     expect(page.locator("#field-measures")).to_be_focused()
     page.fill("#field-measures", csv)
     page.click("#subs [data-set*='\"groups\"']")
-    wait_until(page, "() => document.querySelector('#nav .views')")
+    page.locator(".picture[data-view=groups]").wait_for()
+    settle(page)
     page.click("#nav .views > summary")
     page.click(".lenses [data-lens=hosts]")
     wait_until(page, "() => document.querySelector('.tints .bare')")
