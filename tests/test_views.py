@@ -382,19 +382,17 @@ def test_a_long_group_is_cut_in_the_list_and_whole_in_the_file():
     assert len(whole.split(", ")) == 8192 > MEMBERS
 
 
-def handed_on(tree: ast.AST) -> Iterator[tuple[ast.Tuple, set[str]]]:
+def handed_on(functions: list[list[ast.AST]]) -> Iterator[tuple[ast.Tuple, set[str]]]:
     """Code, control and facts that a function gives to who refuses, and the names of the facts."""
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
-        named: dict[str, ast.expr] = {}
-        for node in ast.walk(function):
-            if isinstance(node, ast.Assign):
-                named[ast.unparse(node.targets[0])] = node.value
-        for node in ast.walk(function):
+    for within in functions:
+        for node in within:
             part = getattr(node, "value", None) if isinstance(node, (ast.Yield, ast.Return)) else 0
             if not isinstance(part, ast.Tuple) or len(part.elts) != 3:
                 continue
             code, _, facts = part.elts
             if isinstance(code, ast.Constant) and code.value in REFUSALS:
+                assigned = (one for one in within if isinstance(one, ast.Assign))
+                named = {ast.unparse(one.targets[0]): one.value for one in assigned}
                 yield part, keys_of(facts, named)
 
 
@@ -414,26 +412,26 @@ def english_refusals() -> dict[str, str]:
     return {code: " ".join(parts.values()) for file in files for code, parts in file.items()}
 
 
-def keys_handed_on(tree: ast.AST) -> dict[ast.Call, set[str | None]]:
+def keys_handed_on(functions: list[list[ast.AST]]) -> dict[ast.Call, set[str | None]]:
     """Of every call the keys of the dicts that it is given with **, as the function names them."""
     by_call = {}
-    for function in (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)):
+    for within in functions:
         dicts: dict[str, set[str | None]] = {}
-        for node in ast.walk(function):
+        for node in within:
             if isinstance(node, (ast.Assign, ast.AugAssign)) and isinstance(node.value, ast.Dict):
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
                 keys = {getattr(key, "value", None) for key in node.value.keys}
                 dicts.setdefault(ast.unparse(target), set()).update(keys)
-        for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+        for call in (node for node in within if isinstance(node, ast.Call)):
             starred = [ast.unparse(one.value) for one in call.keywords if one.arg is None]
             by_call[call] = set().union(*(dicts.get(name, set()) for name in starred))
     return by_call
 
 
-def refusing(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
+def refusing(nodes: list[ast.AST]) -> Iterator[tuple[ast.Call, str, str]]:
     """Every call that refuses with a code that is written out: the call, its function, the code."""
-    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
-        name, values = ast.unparse(call.func), call.args
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
+        name, values = getattr(call.func, "id", ""), call.args
         if name == "partial" and ast.unparse(values[0]) == "refusal":  # made where it counts
             name, values = "refusal", values[1:]
         is_refusal = name in ("LayoutError", "refusal", "_refusal")
@@ -444,9 +442,10 @@ def refusing(tree: ast.AST) -> Iterator[tuple[ast.Call, str, str]]:
 def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
     rooms = ("groups", "training", "diagnosis", "formats", "cli", "request", "views")
     source = "".join(path.read_text() for room in rooms for path in Path(room).rglob("*.py"))
-    tree, english = ast.parse(source), english_refusals()
-    parts = dict(handed_on(tree))  # of refusals that are made elsewhere
-    calls = [*refusing(tree)]
+    nodes, english = [*ast.walk(ast.parse(source))], english_refusals()
+    functions = [[*ast.walk(node)] for node in nodes if isinstance(node, ast.FunctionDef)]
+    parts = dict(handed_on(functions))  # of refusals that are made elsewhere
+    calls = [*refusing(nodes)]
     codes = {code for _, _, code in calls} | {part.elts[0].value for part in parts}
     assert not codes.union(english) - {*REFUSALS}, "texts/refusals.toml lacks them"
     for left in {*REFUSALS} - codes:  # chosen by a condition, not next to the error
@@ -458,7 +457,7 @@ def test_every_refusal_has_its_sentence_in_chinese_too_made_of_its_facts():
     for part, given in parts.items():
         code = part.elts[0].value
         assert blanks(code, english.get(code, "")) <= given, ast.unparse(part)
-    by_call = keys_handed_on(tree)
+    by_call = keys_handed_on(functions)
     for call, name, code in calls:
         said = {one.arg: one.value for one in call.keywords}
         facts = said.get("facts", ast.Dict([], []))
