@@ -230,3 +230,24 @@ def test_a_view_without_a_chosen_gpu_does_not_ask_for_one_and_memory_opens_its_s
     box(page, "rank").press("Enter")
     expect(page.locator(".memory-formula h4")).to_contain_text("Stage 1")
     expect(page.locator("#field-of_rank")).to_have_count(0)
+
+
+OVER_THEIR_BORDER = """() =>
+[...document.querySelectorAll('#numbers .figure')].flatMap((figure) => {
+  const { right } = figure.getBoundingClientRect();
+  const texts = document.createRange();
+  texts.selectNodeContents(figure);
+  return texts.getBoundingClientRect().right > right - 4 ? [figure.textContent] : [];
+})"""
+
+
+@pytest.mark.parametrize("preset", ["", "llama3-405b-1", "serve-deepseek-v3-decode"])
+def test_no_number_runs_over_its_border_at_any_width(shared_page, preset):
+    """What the source measured stands beside the step: the longest of them."""
+    page = shared_page
+    open_state(page, **({"preset": preset} if preset else {}))
+    costs_told(page)
+    for width in (1000, 1024, 1180, 1239, 1240, 1280, 1366, 1400, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(OVER_THEIR_BORDER) == [], width
+    page.set_viewport_size({"width": 1400, "height": 900})
