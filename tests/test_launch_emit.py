@@ -277,6 +277,43 @@ def test_a_server_on_several_nodes_says_the_node_and_the_head_and_its_model():
     assert "--dist-init-addr $MASTER_ADDR:20000" in sglang
 
 
+def test_copies_that_nodes_do_not_share_find_each_other_and_are_read_back():
+    """vllm-project/vllm 01e4fce docs/serving/data_parallel_deployment.md."""
+    job = Job(4, gpus_per_node=4, tp=2, dp=8, framework="vllm")
+    text = emit(job, framework="vllm")
+    for words in (
+        "--data-parallel-size 8",
+        "--data-parallel-size-local 2",
+        "--data-parallel-start-rank $((NODE_RANK * 2))",
+        "--data-parallel-address $MASTER_ADDR",
+        "--data-parallel-rpc-port",
+    ):
+        assert words in text
+    assert "nnodes" not in text
+    assert parse(text).job().layout().mesh == job.layout().mesh
+    shared = emit(Job(4, gpus_per_node=4, tp=8, dp=2, framework="vllm"), framework="vllm")
+    assert "--nnodes 4" in shared
+    assert "data-parallel-address" not in shared
+
+
+def test_a_node_that_only_answers_requests_holds_no_copy():
+    text = "vllm serve m -dp 4 -dpl 0\nvllm serve m --headless -dp 4 --data-parallel-size-local 4"
+    job = parse(text).job()
+    assert (job.nodes, job.gpus_per_node, job.dp) == (1, 4, 4)
+
+
+def test_tensorrt_llm_on_several_nodes_has_a_process_of_mpi_for_each_gpu():
+    job = Job(2, tp=16, dp=16, ep=4, framework="tensorrt-llm")
+    text = emit(job, framework="tensorrt-llm")
+    start = ["srun --mpi=pmix", "--nodes 2", "--ntasks-per-node 8", "trtllm-llmapi-launch"]
+    lines = [line.strip(" \\") for line in text.splitlines()]
+    at = lines.index(start[0])
+    assert lines[at : at + 5] == [*start, "trtllm-serve MODEL"]
+    assert parse(text).job().layout().mesh == job.layout().mesh
+    alone = emit(Job(1, tp=8, framework="tensorrt-llm"), framework="tensorrt-llm")
+    assert alone.startswith("trtllm-serve")
+
+
 def test_every_target_has_its_recorded_options():
     assert set(OPTIONS_OF["targets"]) == set(TARGETS)
     for one in OPTIONS_OF["targets"].values():
@@ -292,6 +329,11 @@ LAUNCHERS_OWN = (
     "train.py",
     "m",
     "deepspeed",
+    "mpi",
+    "nodes",
+    "ntasks-per-node",
+    "trtllm-llmapi-launch",
+    "trtllm-serve",
 )
 
 

@@ -209,3 +209,49 @@ def test_what_only_generates_has_no_trainer_and_what_never_collects_a_batch_upda
     trainer.nnodes=1 trainer.n_gpus_per_node=4 rollout.nnodes=1 rollout.n_gpus_per_node=4"""
     read = read_plan(text)
     assert read.role("actor").values["global_batch"] == 32 * 4 * 8
+
+
+ACCELERATE = {
+    "mixed_precision": "bf16",
+    "num_machines": "2",
+    "num_processes": "16",
+    "fsdp_activation_checkpointing": "true",
+    "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+    "fsdp_backward_prefetch": "BACKWARD_PRE",
+    "fsdp_cpu_ram_efficient_loading": "true",
+    "fsdp_min_num_params": "1000",
+    "fsdp_offload_params": "false",
+    "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+    "fsdp_transformer_layer_cls_to_wrap": "LlamaDecoderLayer",
+    "fsdp_use_orig_params": "true",
+    "fsdp_version": "2",
+    "parallelism_config_dp_replicate_size": "2",
+    "parallelism_config_dp_shard_size": "4",
+    "parallelism_config_tp_size": "2",
+}
+"""What `accelerate config` writes and `accelerate launch` takes (accelerate 16cb6eb)."""
+
+
+def test_accelerates_file_and_options_are_the_same_words():
+    """And none of them is told as an unread word about sharding."""
+    sections = {"fsdp": "fsdp_config", "parallelism": "parallelism_config", "": ""}
+    file = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"
+    for prefix, section in sections.items():
+        names = [
+            n for n in ACCELERATE if n.split("_")[0] == prefix or (not prefix and n[0] in "mn")
+        ]
+        file += f"{section}:\n" if section else ""
+        file += "".join(f"{'  ' * bool(section)}{n}: {ACCELERATE[n]}\n" for n in names)
+    options = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in ACCELERATE.items())
+    command = f"accelerate launch --use_fsdp {options} train.py"
+    for read in (parse(file), parse(command)):
+        assert not read.unresolved
+        assert not read.problems
+        assert read.job().layout().mesh.size("tp") == 2
+        assert (read.job().nodes, read.job().instances) == (2, 2)
+        assert {"engine": "fsdp2", "recompute": "full"}.items() <= training_of(read).items()
+
+
+def test_a_model_that_fsdp_does_not_cut_is_told():
+    read = parse("accelerate launch --num_processes 8 --fsdp_auto_wrap_policy NO_WRAP train.py")
+    assert [item.code for item in read.unresolved] == ["unread"]

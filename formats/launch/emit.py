@@ -244,13 +244,17 @@ def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
     """The text, and the options of the model that it expresses."""
     values, names = _values(target, job, model), target.naming(model)
     lines: list[str] = []
+    local = values.get("dp_local")
     for part in target.parts:
+        if part.several and job.nodes == 1:
+            continue
         words = (part.say, names.get(part.say, part.placeholder))
         lines += [" ".join(filter(None, words))] if part.say else []
         options = {**part.always, **dict(_filled(target, part.give, values))}
         lines += [_option(name, value) for name, value in options.items()]
         if job.nodes > 1:
-            lines += [f"{name} {variable}" for name, variable in part.across.items()]
+            others = part.of_copies if local else part.across
+            lines += [f"{name} {text.format(local=local)}" for name, text in others.items()]
     variables = f"{target.environment} " if target.environment and job.tp * job.cp > 1 else ""
     command = variables + " \\\n  ".join(lines)
     file, keys = target.file, dict(target.file.always if target.file else {})
@@ -321,7 +325,10 @@ def _served(target: Target, job: Job, model: Facts) -> Document:
         * job.gpus_per_node
         // framework_of(target.makes[0]).gpus_of_copy(one)
     }
-    values |= {"expert_parallel": job.expert_parallel or None}
+    values |= {"expert_parallel": job.expert_parallel or None, "tasks_per_node": job.gpus_per_node}
+    if "dp_local" in target.fields.values() and job.nodes > 1 and values["dp_served"] > 1:
+        local, left = divmod(values["dp_served"], job.nodes)
+        values |= {"nodes": None, "dp_local": local} if not left else {}
     if "sglang" in target.makes:
         values |= {"served_cp": job.cp, "served_ep": job.ep}
         values |= _attention(target, job) if job.dp is not None else {}

@@ -153,7 +153,7 @@ def _keys() -> dict[str, Key]:
 
 SHORT = Rows(lambda: {name: options for name, options in _options().items() if name})
 """Options with their dashes, by launcher: short ones, and those with another meaning than
-elsewhere."""
+elsewhere; of long ones dashes and underscores are one here too."""
 
 OPTIONS = Rows(lambda: _options()[""])
 """Options by their names without leading dashes."""
@@ -291,6 +291,16 @@ _NAMES_SIZE = re.compile(
 
 def plain_name(name: str) -> str:
     return name.lstrip("-").replace("_", "-")
+
+
+def row_behind(launcher: str, name: str) -> Row | None:
+    """The row of an option that a launcher takes.
+
+    >>> row_behind("accelerate", "--num_processes").field, row_behind("slurm", "-N").field
+    ('world', 'nodes')
+    """
+    own = SHORT.get(launcher, {})
+    return own.get(f"--{plain_name(name)}" if name[:2] == "--" else name)
 
 
 def row_of(name: str) -> Row | None:

@@ -18,7 +18,7 @@ from groups.budget import spend
 from groups.frameworks import FRAMEWORKS, framework_of
 from groups.tables import Rows, read_table
 
-from .flags import OPTIONS, TABLES, Fields, Row
+from .flags import OPTIONS, SHORT, TABLES, Fields, Row
 from .syntax.words import STEP, Word
 
 SettingTexts = Mapping[str, str]
@@ -71,7 +71,7 @@ class Asks(Rule):
 class Under:
     """A table for a section of another table; without a section, for its top level."""
 
-    table: str  # "megatron", "options", or a framework whose options are keys too
+    table: str  # "megatron", "options", or a framework or launcher whose options are keys too
     section: str = ""
 
 
@@ -188,8 +188,8 @@ def _under(tables: Sequence[Under]) -> dict[str, Row]:
 
 
 def _named_options(framework: str) -> Fields:
-    """The options of a framework by the names of keys."""
-    options = _file().frameworks[framework].options
+    """The options of a framework, or of a launcher, by the names of keys."""
+    options = SHORT.get(framework) or _file().frameworks[framework].options
     return {name.lstrip("-").replace("-", "_"): row for name, row in options.items()}
 
 

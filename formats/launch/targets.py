@@ -29,7 +29,9 @@ class CommandPart:
     say: str = ""
     placeholder: str = ""  # behind them, in capitals, for a model or a recipe
     always: Mapping[str, int] = field(default_factory=dict)  # options with their values
+    several: bool = False  # on several nodes only
     across: Mapping[str, str] = field(default_factory=dict)  # on several nodes, with variables
+    of_copies: Mapping[str, str] = field(default_factory=dict)  # where each holds whole copies
     behind_head: str = ""  # an option of all nodes but the first
     give: tuple[str, ...] = ()  # options that are left out where the job does not say their field
 

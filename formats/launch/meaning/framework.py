@@ -42,7 +42,7 @@ def framework_of(reading: Reading, values: Facts, role: str, remarks: Remarks) -
     _refuse_removed(reading, {*shown_by}, remarks)
     if schema := reading.schema:
         job = schema.job_of(reading.setting_texts, role)
-        return Guess(schema.name, "fsdp" if job == "device-mesh" and _copies(values) else job)
+        return Guess(schema.name, _job_of(job, values) if job == "device-mesh" else job)
     if not shown_by and reading.programs and not reading.leaves("may-hold-options"):
         shown_by["megatron"] = program = reading.programs[0]
         remarks.missing.append(Note("megatron-program", {"name": program.name}))
@@ -72,6 +72,8 @@ def _job_of(name: str, values: Facts) -> str:
     """The framework of a Job that numbers ranks as this one does."""
     if name == "nemo":
         return "megatron"
+    if name == "device-mesh" and _copies(values):
+        return "fsdp"
     if name != "deepspeed":
         return name
     if values.get("autoep"):

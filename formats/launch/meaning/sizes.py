@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from groups.frameworks import framework_of
@@ -101,8 +102,14 @@ def _set_batches(values: Facts, sizes: Document) -> None:
 
 
 def _of_vllm(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
-    """VLLM's data parallel size is outside of its tp."""
-    return {"dp": values["dp_served"]} if "dp_served" in values else {}
+    """VLLM's data parallel size is outside of its tp; a node's share of it says the machines."""
+    if "dp_served" not in values:
+        return {}
+    found, local = {"dp": values["dp_served"]}, values.get("dp_local", 0)
+    if local and found["dp"] % local == 0 and not {"nodes", "gpus_per_node"} & sizes.keys():
+        of_copy = math.prod(sizes.get(name, 1) for name in ("tp", "pp", "cp"))
+        found |= {"nodes": found["dp"] // local, "gpus_per_node": local * of_copy}
+    return found
 
 
 def _of_sglang(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:

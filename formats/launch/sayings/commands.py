@@ -156,7 +156,7 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     if word.why in _UNNAMED and Word((*sliced(word.runs, 0, len(name)),), word.at).why:
         found.add(found.unresolved, "may-hold-options", name, "", word.place)
         return 1
-    row = short.get(name) or _row_in(command.schema, name)
+    row = flags.row_behind(launcher, name) or _row_in(command.schema, name)
     if name in ("-e", "--env") and words[at + 1 : at + 2] and not equals:
         return _environment(found, command, words[at + 1])
     values = [word.after(len(name) + 1)] if equals else []

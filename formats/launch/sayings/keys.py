@@ -120,8 +120,12 @@ def ignore(
     found.add(found.ignored, code, name, value, place)
 
 
-UNSHAPING = ("0", "1", "null", "none", "false", "off", "no", "[]", "{}", "~", "0.0")
-"""Values of an unknown option or key that change nothing."""
+UNSHAPING = (
+    *("0", "1", "null", "none", "false", "off", "no", "[]", "{}", "~", "0.0"),
+    "transformer_based_wrap",
+)
+"""Values of an unknown option or key that change nothing; the last is FSDP's usual cut of a model,
+at its layers."""
 
 
 def ignore_size(found: Findings, name: str, value: str, place: tuple[int, int]) -> None:
