@@ -35,7 +35,7 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
     for name, word in ends.items():
         if word is None:
             raise CommandError(f"say both layouts: --{name} is missing")
-    rule = str(in_any_case(options.rule or ("" if options.kv else RULES[0]), (*RULES, *KV_RULES)))
+    rule = str(in_any_case(options.rule or "", (*RULES, *KV_RULES)))
     first = number_of(options.first_rank or "0")
     whose, by = options.rank, options.by or "node"
     inputs.words = [ends["to"], ends["from"]]  # of two words the last is what options stand over
@@ -51,6 +51,7 @@ def moves(inputs: CommandLine) -> Table | Iterator[str]:
             target, begin, first, node = _role(inputs, ends, source)
         else:
             target = context_of_word(inputs, ends["to"], source)
+        rule = rule or str(target.state.value("moves_rule"))
         found = moves_between(source, target, rule, first, begin, node)
         if options.script:
             if inputs.format != "text":

@@ -15,10 +15,13 @@ from torch_jobs import TorchJob
 
 from cli.command import run
 from formats.moves.script import moves_script
+from formats.roles.presets import preset_plan
 from groups import LayoutError
 from groups.layout import Job
 from request.answers.moves.api import moves, moves_check
 from request.answers.moves.cache import moves_cache
+from request.roles.opened import state_of_plan
+from request.state import State
 from training.model import Model
 from training.models import MODELS
 from training.moves import weight_moves
@@ -202,7 +205,9 @@ def test_the_command_and_the_endpoint_move_weights_between_roles_of_a_configurat
     status, out, _ = command(*asked, "role:rollout")
     facts = json.loads(out)
     assert (status, facts["target"]["name"], facts["target"]["first_rank"]) == (0, "tp 4", 8)
-    assert facts["bytes"]["between_nodes"] == sum(facts["bytes"].values()) > 32e9
+    cost = facts["rules"]["nearest"]
+    assert (cost["same_gpu"], cost["in_node"]) == (0, 0)
+    assert cost["between_nodes"] > 32e9
     found = json.loads(moves(plan=SLIME, to="role:rollout", model="llama3-8b"))
     assert [found[name] for name in ("bytes", "rules", "matrix")] == [
         facts[name] for name in ("bytes", "rules", "matrix")
@@ -263,3 +268,29 @@ def test_the_command_hands_over_a_cache_by_rows():
     for wrong, said in refused.items():
         status, _, error = command(*sides, "--kv", "--model", "llama3-8b", wrong)
         assert (status, said in error) == (2, True), error
+
+
+def test_a_plan_moves_its_weights_by_the_rule_of_its_framework_everywhere(tmp_path):
+    """Page, command and endpoints begin alike; a chosen rule stands over it."""
+    plans = {"slime-glm4-5": "slime", "dapo-qwen2-5-32b": "verl", "nemo-rl-qwen3-235b": "nearest"}
+    for name, rule in plans.items():
+        page = State().changed({"moves_rule": "first"})  # of the plan before
+        assert state_of_plan(preset_plan(name), page).value("moves_rule") == rule
+    plan = {"plan": "slime-qwen3-30b-a3b", "to": "role:rollout"}
+    assert [json.loads(moves(**plan, rule=rule))["rule"] for rule in ("", "first")] == [
+        "slime",
+        "first",
+    ]
+    file = tmp_path / "run.sh"
+    file.write_text(
+        "python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=Qwen/Qwen3-8B"
+        " algorithm.adv_estimator=grpo actor_rollout_ref.actor.strategy=megatron"
+        " actor_rollout_ref.rollout.name=vllm data.train_batch_size=64"
+        " actor_rollout_ref.rollout.tensor_model_parallel_size=2 trainer.n_gpus_per_node=8"
+        " trainer.nnodes=1 actor_rollout_ref.actor.ppo_mini_batch_size=64"
+        " actor_rollout_ref.actor.megatron.tensor_model_parallel_size=4"
+    )
+    words = ("--from", str(file), "--to", "role:rollout", "--format", "json")
+    for own, rule in (((), "verl"), (("--rule", "megatron"), "megatron")):
+        status, out, _ = command(*words, *own)
+        assert (status, json.loads(out)["rule"]) == (0, rule)

@@ -437,3 +437,18 @@ def test_the_command_refuses_in_one_line_and_words_answer():
     for argv in (["nnodes", "--args", "-"], ["--preset", "dapo"], []):
         status, _, err = answered(*argv, text=text)
         assert (status, err.count("\n")) == (2, 1)
+
+
+def test_a_connector_that_hands_over_between_equal_sizes_only_refuses_others():
+    """vllm-project/vllm kv_connector/v1/p2p/p2p_nccl_connector.py: only symmetric TP."""
+    side = "vllm serve meta-llama/Llama-3.1-8B -tp {} --kv-transfer-config "
+    side += '\'{{"kv_connector":"{}","kv_role":"{}"}}\' &\n'
+    text = side.format(4, "{0}", "kv_producer").replace("{0}", "P2pNcclConnector")
+    other = side.format(2, "P2pNcclConnector", "kv_consumer")
+    with pytest.raises(LayoutError) as refused:
+        read_plan(text + other)
+    assert refused.value.code == "connector-wants-equal"
+    assert refused.value.facts["axis"] == "tp"
+    assert read_plan(text + other.replace("-tp 2", "-tp 4")).plan.nodes == 1
+    nixl = (text + other).replace("P2pNccl", "Nixl")
+    assert [role.layout.job.tp for role in read_plan(nixl).plan.roles] == [4, 2]

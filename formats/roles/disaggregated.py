@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from groups.layout import Job
 from groups.notes import Note
@@ -34,6 +35,9 @@ PHASES = (
     *(Phase("decode", ("decode",)), Phase("serve", ("server",))),
 )
 KINDS = ("prefill", "decode")
+EQUAL = {"P2pNcclConnector": ("tp", "pp")}
+"""Connectors that hand a KV cache over between servers of equal sizes only, and these sizes
+(vllm-project/vllm vllm/distributed/kv_transfer/kv_connector/v1/p2p/p2p_nccl_connector.py)."""
 GRAPH = "spec.services."
 
 
@@ -45,6 +49,7 @@ class ServerRead:
     parsed: Parsed
     parts: Sequence[int] = ()  # none: as many as its sizes make
     count: int = 1
+    connector: str = ""  # that hands its KV cache over
 
     @property
     def job(self) -> Job:
@@ -93,13 +98,20 @@ def read_disaggregated(settings: Settings) -> PlanRead:
         found = [*_of_chart(settings)]
     elif is_recipe(_names(reading)) or is_manifest(reading.text):
         pods = workers_of(settings) if is_recipe(_names(reading)) else pods_of(reading.text)
-        found = [ServerRead(pod.kind, _server(pod.text), pod.parts, pod.replicas) for pod in pods]
+        found = [
+            ServerRead(pod.kind, _server(pod.text), pod.parts, pod.replicas, connector_in(pod.text))
+            for pod in pods
+        ]
     else:
-        runs = _serving(reading)
-        found = [ServerRead(_kind(reading, run), _of_command(reading, run)) for run in runs]
+        found = [
+            ServerRead(_kind(reading, run), _of_command(reading, run), connector=own)
+            for run in _serving(reading)
+            for own in [connector_in(_word(reading, run, "kv-transfer-config"))]
+        ]
     if not found:
         raise refusal("no-server", "paste")
     servers = _named(settings, found)
+    _require_equal(servers)
     largest = max(max(one.parts or (min(one.gpus, 8),)) for one in servers)
     each = settings.count("gpus_per_node", max(8, largest), note="")
     wanted: dict[str, list[Sequence[int]]] = {}
@@ -149,6 +161,35 @@ def _named(settings: Settings, found: Sequence[ServerRead]) -> list[ServerRead]:
         works = ",".join(["prefill"] * half + ["decode"] * (len(found) - half))
         raise refusal("kinds-unknown", "roles", {"roles": works}, count=len(found))
     return [replace(server, kind=kind) for server, kind in zip(found, kinds)]
+
+
+def connector_in(text: str) -> str:
+    """The connector that a server's options name.
+
+    >>> connector_in('{"kv_connector":"P2pNcclConnector","kv_role":"kv_producer"}')
+    'P2pNcclConnector'
+    """
+    match = _CONNECTOR.search(text)
+    return match[1] if match else ""
+
+
+_CONNECTOR = re.compile(r"kv_connector[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(\w{1,80})")
+
+
+def _require_equal(servers: Sequence[ServerRead]) -> None:
+    """Raises LayoutError for a connector that does not hand over between the servers' sizes."""
+    for first, other in pairwise(one for one in servers if one.connector in EQUAL):
+        for axis in EQUAL[first.connector]:
+            sizes = [getattr(one.job, axis) for one in (first, other)]
+            if sizes[0] != sizes[1]:
+                facts = {
+                    "connector": first.connector,
+                    "axis": axis,
+                    "kinds": f"{first.kind}, {other.kind}",
+                }
+                raise refusal(
+                    "connector-wants-equal", "paste", size=sizes[0], other=sizes[1], **facts
+                )
 
 
 def _parts(gpus: int, each: int) -> list[int]:
@@ -209,7 +250,7 @@ def _of_graph(settings: Settings) -> Iterator[ServerRead]:
         shown = named[0] if len(named) == 1 else _kind_of(text)
         replicas = settings.count(f"{section}.replicas", 1, note="", least=0)
         if replicas:
-            yield ServerRead(shown, read, [each] * nodes, replicas)
+            yield ServerRead(shown, read, [each] * nodes, replicas, connector_in(text))
 
 
 def _of_chart(settings: Settings) -> Iterator[ServerRead]:
@@ -231,7 +272,8 @@ def _of_chart(settings: Settings) -> Iterator[ServerRead]:
             text += f" --tensor-parallel-size {sizes['tensor']}"
         if data > 1 and "data-parallel-size" not in text:
             text += f" --data-parallel-size {data}"
-        yield ServerRead(kind, _server(f"vllm serve {model} {text}"), (), replicas)
+        server = _server(f"vllm serve {model} {text}")
+        yield ServerRead(kind, server, (), replicas, connector_in(text))
 
 
 def _command(settings: Settings, section: str) -> str:

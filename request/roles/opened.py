@@ -23,13 +23,28 @@ OWN_PARTS = {"serve": ("weights", "cache"), "train": ("weights", "gradients", "o
 """The parts of a role's memory that may stay on its GPUs, by what its framework does."""
 
 
+OWN_RULES = ("verl", "slime")
+"""Frameworks whose way of sending weights is a rule of Moves of that name."""
+
+
+def rule_of(framework: str) -> str:
+    """The rule with which the weights of a framework's plan move; empty: the first.
+
+    >>> rule_of("slime"), rule_of("openrlhf")
+    ('slime', '')
+    """
+    return framework if framework in OWN_RULES else ""
+
+
 def state_of_plan(read: PlanRead, state: State | None = None) -> State:
     """The state with a plan in place of its job."""
     return cast_of_plan(read, State() if state is None else state).state()
 
 
 def cast_of_plan(read: PlanRead, page: State) -> Cast:
-    """The roles of a plan that was read, each as a state with that role on screen."""
+    """The roles of a plan that was read, each as a state with that role on screen; weights move by
+    the rule of its framework."""
+    page = page.changed({"moves_rule": rule_of(read.framework)})
     members = tuple(_member(read.role(role.name), page) for role in read.plan.turns)
     trains = [at for at, role in enumerate(read.plan.turns) if not role.layout.is_server]
     named = [at for at in trains if members[at].name in ("actor", "policy")]

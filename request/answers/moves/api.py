@@ -71,21 +71,26 @@ def _moves_to(to: str, source: Context, rule: str, first_rank: int) -> tuple[Con
     """The layout that a text names, which may be another role of the plan, and what moves there."""
     if not to.strip().startswith(ROLE):
         target = context_named(to, source, "to")
-        return target, moves_between(source, target, rule, first_rank)
+        return target, moves_between(source, target, rule or _usual_rule(source), first_rank)
     if is_empty(source.state.roles):
         raise refusal("role-without-plan", "plan", value=quoted(to))
     try:
         target, here, there = role_side(to, source)
     except LayoutError as error:
         raise error.renamed({"moves_other": "to"}) from None
-    return target, moves_between(source, target, rule, there, here)
+    return target, moves_between(source, target, rule or _usual_rule(source), there, here)
+
+
+def _usual_rule(source: Context) -> str:
+    """The rule of the plan's framework, or of a link, else the first."""
+    return str(source.state.value("moves_rule"))
 
 
 @moves_endpoint
 def moves(
     context: Context,
     to: str = "",
-    rule: str = "nearest",
+    rule: str = "",
     first_rank: int = 0,
     rank: int = -1,
     by: str = "node",
@@ -100,7 +105,7 @@ def moves(
 
     Args:
         to: the other layout: a published one such as "llama3-405b-1", a link of the page, a launch command or file, a JSON document of this project, after a ~ what differs from this one: "~tp=8;pp=1", or "role:" and the name of a role of the plan: "role:rollout".
-        rule: who sends: "nearest", "megatron" (its resharding planner), "first" (one sender a shard, copies pass on), or as whole tensors are gathered on the way by "verl" (on every GPU) and "slime" (on each stage, whose first GPU sends them).
+        rule: who sends: "nearest", "megatron" (its resharding planner), "first" (one sender a shard, copies pass on), or as whole tensors are gathered on the way by "verl" (on every GPU) and "slime" (on each stage, whose first GPU sends them); empty: that of the plan's framework, else nearest.
         first_rank: the first rank of the target; 0: on the GPUs of this layout; a role has its own.
         rank: whose tensors to list; -1: none's.
         by: rows of the matrix: "node" or "rank".
@@ -116,13 +121,13 @@ def moves(
 
 
 @moves_endpoint
-def moves_check(context: Context, to: str = "", rule: str = "nearest", first_rank: int = 0) -> str:
+def moves_check(context: Context, to: str = "", rule: str = "", first_rank: int = 0) -> str:
     """A script for torchrun that makes the shards of both layouts, moves them by the plan of
     /moves and checks every element, on GPUs or on CPUs.
 
     Args:
         to: the other layout, as for /moves.
-        rule: who sends: "nearest", "megatron", "first", "verl" or "slime".
+        rule: who sends: "nearest", "megatron", "first", "verl" or "slime"; empty: as for /moves.
         first_rank: the first rank of the target; 0: on the GPUs of this layout.
         (the training)
         (the layout)
