@@ -23,6 +23,7 @@ from .adapters import set_adapters
 from .choice import Choice, choice_of, of_run
 from .framework import deepspeeds_tp, framework_of
 from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
+from .segments import segment_notes
 from .settled import Remarks, Settled, settle, values_of, variable_defaults
 from .sizes import FIELDS, set_copies, sizes_of, width_of_gated
 from .unsaid import (
@@ -97,7 +98,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     note_pattern(known, remarks)
     if framework:
         assume_vocabulary(known, assumed, framework, remarks)
-    return Parsed(
+    parsed = Parsed(
         text=reading.text,
         values={name: sizes[name] for name in FIELDS if name in sizes},
         assumed=assumed,
@@ -110,6 +111,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
         defaulted=defaulted,
         **_remarked(reading, remarks, untrained),
     )
+    return replace(parsed, missing=(*parsed.missing, *segment_notes(parsed, reading)))
 
 
 def _several_runs(choice: Choice) -> list[Note]:
