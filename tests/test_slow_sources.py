@@ -143,6 +143,83 @@ def test_the_clock_and_the_heat_in_the_detectors_lines_are_told_where_they_are_t
     assert told(1, 1) == []
 
 
+def detected(*lines: str):
+    reading = TimerReading()
+    reading.read("\n".join(lines).splitlines())
+    return reading.slowness()
+
+
+def sentences_of(slow) -> list[str]:
+    return [note.code for note in account_of(slow)]
+
+
+COMPOSER = """Train MinRoundTripTime/Rank: 810.00ms/2
+Train MaxRoundTripTime/Rank: 1100.00ms/6
+Train MinPower/Rank: 402000.00W/{cold}
+Train MaxPower/Rank: 690000.00W/1
+Train MinTemp/Rank: 41.00C/3
+Train MaxTemp/Rank: 70.00C/{cold}
+Train MinClock/Rank: 1980.00MHz/0
+Train MaxClock/Rank: 1980.00MHz/0
+"""
+
+
+def test_composers_detector_has_a_line_for_each_value():
+    """mosaicml/composer #3342: a GPU that draws least at a full clock waits for its host."""
+    slow = detected(*[COMPOSER.format(cold=6)] * 4)
+    verdict = verdict_of(slow)
+    assert (verdict.kind, verdict.ranks, verdict.steps) == ("rank", (6,), 4)
+    assert slow.straggler.watts == (402, 690)
+    assert sentences_of(slow) == ["rank", "detector", "detector-heat", "detector-power-idle"]
+    assert sentences_of(detected(*[COMPOSER.format(cold=1)] * 4)) == ["rank", "detector"]
+
+
+def test_one_report_of_who_was_slowest_is_one_report():
+    slow = detected(COMPOSER.format(cold=6))
+    assert sentences_of(slow)[:2] == ["few-reports", "detector"]
+    assert verdict_of(slow).ranks == ()
+
+
+def test_low_power_with_a_low_clock_is_a_gpu_that_is_held_back():
+    line = "MnRtt/Rnk: 812.10ms/2 | MxRtt/Rnk: 1040.20ms/5 | MnPwr/Rnk: 301796W/5 | "
+    line += "MxPwr/Rnk: 683801W/18 | MnClk/Rnk: 1200MHz/5 | MxClk/Rnk: 1980MHz/0"
+    codes = sentences_of(detected(*[line] * 3))
+    assert codes == ["rank", "detector", "detector-clock", "detector-power-held"]
+
+
+def nvrx(scores: dict[int, float], names: tuple[int, ...] = ()) -> str:
+    """NVIDIA/nvidia-resiliency-ext straggler_det_callback.py: a warning, then both tables."""
+    ids = ", ".join(f"StragglerId(rank={rank}, node='n{rank // 8}')" for rank in names)
+    warning = "STRAGGLER DETECTION WARNING: Some GPUs have worse relative performance. Affected "
+    rows = "".join(f"  Rank={r} Node=n{r // 8} Score={s:.2f}\n" for r, s in scores.items())
+    own = "".join(f"  Rank={rank} Node=n{rank // 8} Score=0.99\n" for rank in scores)
+    head = f"{warning}ranks: {{{ids}}}\n" if names else ""
+    if not scores:
+        return head
+    return f"{head}\nGPU relative performance:\n{rows}\nGPU individual performance:\n{own}"
+
+
+def test_a_score_below_the_detectors_own_bound_names_a_gpu_in_one_report():
+    slow = detected("[NeMo I] " + nvrx({0: 0.98, 3: 0.62, 9: 1.0}, (3,)))
+    verdict = verdict_of(slow)
+    assert (verdict.kind, verdict.ranks, verdict.steps) == ("rank", (3,), 1)
+    assert round(verdict.share, 2) == 0.38
+    assert (verdict.host, sentences_of(slow)) == ("n0", ["rank-score", "detector-score"])
+    assert slow.straggler.of == 1
+
+
+def test_several_stragglers_are_all_named_and_a_close_race_names_nobody():
+    slow = detected(*[nvrx({0: 1.0, 3: 0.5, 4: 0.6, 5: 0.99}, (3, 4))] * 2)
+    assert (verdict_of(slow).kind, verdict_of(slow).ranks) == ("ranks", (3, 4))
+    even = [nvrx({0: 0.97, 1: 0.99}), nvrx({0: 0.99, 1: 0.98}), nvrx({0: 0.98, 1: 1.0})]
+    assert verdict_of(detected(*even)).kind == "nobody"
+
+
+def test_a_warning_without_scores_names_its_ranks():
+    slow = detected(*[nvrx({}, (77,))] * 3)
+    assert (verdict_of(slow).kind, verdict_of(slow).ranks, slow.straggler.of) == ("rank", (77,), 3)
+
+
 def test_nsights_reports_are_compared_in_the_only_groups_that_there_are(tmp_path):
     job = SlowJob({3: 900}, {})
     heads = (

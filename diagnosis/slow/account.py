@@ -16,7 +16,7 @@ def account_of(slow: Slowness, layout: Layout | None = None) -> tuple[Note, ...]
     and the chain of waiting with the possible gain."""
     verdict = verdict_of(slow, layout)
     notes = [_who(slow, verdict)]
-    if verdict.kind == "unknown":
+    if verdict.kind == "unknown" and slow.straggler is None:
         return tuple(notes)
     if not slow.waits:
         detected = _detected(slow)
@@ -31,9 +31,12 @@ def _detected(slow: Slowness) -> list[Note]:
     named = slow.straggler
     if named is None:
         return []
-    facts = {"rank": named.rank, "times": named.times, "of": named.of}
-    notes = [Note("detector", {**facts, "us": named.slow_us, "fast": named.fast_us})]
-    for code, pair in (("detector-clock", named.clock), ("detector-heat", named.celsius)):
+    facts = {"rank": named.rank, "times": named.times, "of": named.of, "share": named.score}
+    code = "detector" if named.score is None else "detector-score"
+    notes = [Note(code, {**facts, "us": named.slow_us, "fast": named.fast_us})]
+    power = "detector-power-held" if named.clock else "detector-power-idle"
+    told = (("detector-clock", named.clock), ("detector-heat", named.celsius), (power, named.watts))
+    for code, pair in told:
         if pair is not None:
             own, other = (round(value) for value in pair)
             notes.append(Note(code, {"rank": named.rank, "value": own, "other": other}))
@@ -41,6 +44,8 @@ def _detected(slow: Slowness) -> list[Note]:
 
 
 def _who(slow: Slowness, verdict: Culprit) -> Note:
+    if verdict.kind == "unknown" and slow.straggler:
+        return Note("few-reports", {"count": slow.straggler.of})
     if verdict.kind == "unknown":
         code = "one-trace" if len(slow.ranks) < 2 else "nothing-matched"
         return Note(code, {"count": len(slow.ranks)})
@@ -56,6 +61,8 @@ def _who(slow: Slowness, verdict: Culprit) -> Note:
         "cause": verdict.cause,
     }
     code = verdict.kind
+    if slow.straggler and slow.straggler.score is not None and verdict.ranks:
+        code, facts["share"] = f"{code}-score", 1 - verdict.share
     if verdict.kind == "group":
         group = slow.groups[verdict.index or 0]
         facts |= {"kind": group.title}

@@ -178,10 +178,18 @@ class GroupTimeline:
     left_out: Count = 0
 
 
+SLOW_SCORE = 0.75
+"""Below so much of the fastest GPU's speed a straggler detector calls one slow
+(NVIDIA/nvidia-resiliency-ext identify_stragglers)."""
+
+
 @dataclass(frozen=True)
 class Straggler:
-    """Whom Megatron's straggler detector names slowest most often: in how many of its reports, what
-    its forward pass took then, and that of the fastest."""
+    """Whom a straggler detector names slowest most often: in how many of its reports, what its
+    forward pass took then, and that of the fastest; or its speed beside the fastest.
+
+    ranks: all whose speed is below SLOW_SCORE in most reports.
+    """
 
     rank: Rank
     times: Count
@@ -190,6 +198,21 @@ class Straggler:
     fast_us: Time
     clock: tuple[float, float] | None = None  # MHz, its own and the highest, if it has the lowest
     celsius: tuple[float, float] | None = None  # its own and the lowest, if it is the hottest
+    watts: tuple[float, float] | None = None  # its own and the highest, if it draws least
+    score: float | None = None  # its speed beside the fastest's
+    ranks: tuple[Rank, ...] = ()
+    host: str = ""
+
+    @property
+    def excess_us(self) -> float:
+        return self.slow_us - self.fast_us
+
+    @property
+    def share(self) -> float:
+        """How much of its time the fastest does not need."""
+        if self.score is not None:
+            return 1 - self.score
+        return self.excess_us / self.slow_us if self.slow_us else 0.0
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,8 @@ LEAST = 0.05
 NOISE = 3.0
 SURE = 2.0
 """Standard errors beyond those of the largest of all sets by chance."""
+LEAST_REPORTS = 3
+"""Reports of a detector that name a slowest GPU: there is one in each, by chance too."""
 AGREE = 0.75
 """The share of steps in which a set must have the larger own time."""
 
@@ -83,16 +85,21 @@ def verdict_of(slow: Slowness, layout: Layout | None = None) -> Culprit:
 
 
 def _by_detector(slow: Slowness) -> Culprit:
-    """The rank that a straggler detector names, if it is the same in nearly all of its reports."""
+    """The rank that a straggler detector names, if it is the same in nearly all of its reports;
+    those that it calls stragglers itself, in however few."""
     named = slow.straggler
     if named is None:
         return Culprit("unknown")
-    excess = named.slow_us - named.fast_us
-    share = excess / named.slow_us if named.slow_us else 0.0
-    if named.of < 3 or named.times < AGREE * named.of or share < LEAST:
+    if named.of < LEAST_REPORTS and not named.ranks:
+        return Culprit("unknown")
+    if named.times < AGREE * named.of or named.share < LEAST:
         return Culprit("nobody", steps=named.of)
-    ranks = (named.rank,)
-    return Culprit("rank", ranks, named.rank, COMPUTATION, excess, share, named.times)
+    ranks = named.ranks or (named.rank,)
+    kind, index = ("rank", named.rank) if len(ranks) == 1 else ("ranks", None)
+    excess = 0.0 if named.score is not None else named.excess_us
+    return Culprit(
+        kind, ranks, index, COMPUTATION, excess, named.share, named.times, host=named.host
+    )
 
 
 # -- ranks -----------------------------------------------------------------------------------------

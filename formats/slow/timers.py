@@ -1,9 +1,9 @@
-"""Megatron's own output about time: its timers of all ranks, and its straggler detector.
+"""Megatron's timers of all ranks in its log, and the straggler detectors' lines between them.
 
 ``--timing-log-level 2 --timing-log-option all`` prints for each timer a line a rank; the smallest
 and largest time alone (``minmax``, the default) tell no rank. A rank's own time is that of its
 ``forward-compute`` and ``backward-compute``, with the tensor parallel collectives inside of them:
-all ranks of a tp group look alike. ``--log-straggler`` names the ranks that took least and most.
+all ranks of a tp group look alike. Straggler detectors stand in `detectors`.
 
 Source: NVIDIA/Megatron-LM core 0.16.1, megatron/core/timers.py (_get_all_ranks_time_string) and
 utils.py (StragglerDetector.report); names of timers: pipeline_parallel/schedules.py,
@@ -13,15 +13,13 @@ p2p_communication.py, megatron/training/training.py.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from diagnosis.slow.model import KindTime, RankTime, Slowness, Straggler
+from diagnosis.slow.model import KindTime, RankTime, Slowness
 
 from ..errors import refusal
+from .detectors import MARKS, DetectorReading
 
 MOST_RANKS = 65_536
 MOST_INTERVALS = 32
@@ -34,10 +32,6 @@ _SMALLEST = re.compile(
 )
 _TIMER = re.compile(r"\s{0,8}([a-z][a-z0-9-]{1,60}):\s*$")
 _RANK = re.compile(r"\s{0,12}rank\s{1,8}(\d{1,7}): (\d{1,12}\.\d{1,6})\s*$")
-_STRAGGLER = re.compile(r"M([nx])Rtt/Rnk: (\d{1,12}\.\d{1,6})(?:ms)?/(\d{1,7})")
-
-_HARDWARE = re.compile(r"M([nx])(Clk|Tmp)/Rnk: (\d{1,7}(?:\.\d{1,6})?)(?:MHz|C)/(\d{1,7})")
-
 COMPUTE = ("forward-compute", "backward-compute")
 GRADS = ("all-grads-sync", "params-all-gather")
 
@@ -47,9 +41,7 @@ class TimerReading:
     """A reading of a log's lines as they come."""
 
     intervals: list[dict[str, dict[int, float]]] = field(default_factory=list)
-    slowest: list[tuple[int, float]] = field(default_factory=list)
-    fastest: list[tuple[int, float]] = field(default_factory=list)
-    hardware: list[dict[str, tuple[float, int]]] = field(default_factory=list)
+    detector: DetectorReading = field(default_factory=DetectorReading)
     only_smallest: bool = False
     _timer: str = ""
     _values: int = 0
@@ -60,12 +52,9 @@ class TimerReading:
                 self._line(line.rstrip())
 
     def _line(self, line: str) -> None:
-        if "MxRtt/Rnk" in line:
-            for which, ms, rank in _STRAGGLER.findall(line):
-                (self.fastest if which == "n" else self.slowest).append((int(rank), float(ms)))
-            found = _HARDWARE.findall(line)
-            self.hardware.append({w + what: (float(n), int(rank)) for w, what, n, rank in found})
-        elif line.endswith(_HEAD) and "max" not in line:
+        if self.detector.read(line):
+            return
+        if line.endswith(_HEAD) and "max" not in line:
             self.intervals = [*self.intervals[-MOST_INTERVALS + 1 :], {}]
             self._timer = ""
         elif _SMALLEST.search(line):
@@ -83,7 +72,7 @@ class TimerReading:
 
     def slowness(self) -> Slowness:
         """Errors: LayoutError ``no-timers``, ``timers-of-no-rank``, ``timers-level``."""
-        straggler = self._straggler()
+        straggler = self.detector.straggler()
         whole = [one for one in self.intervals if "forward-compute" in one]
         if not whole and straggler is None:
             if self.intervals:
@@ -107,28 +96,6 @@ class TimerReading:
             notes=("timers",) if ranks else ("straggler-only",),
             straggler=straggler,
         )
-
-    def _straggler(self) -> Straggler | None:
-        if not self.slowest:
-            return None
-        rank, times = Counter(rank for rank, _ in self.slowest).most_common(1)[0]
-        slow = float(np.median([ms for one, ms in self.slowest if one == rank]))
-        fast = float(np.median([ms for _, ms in self.fastest])) if self.fastest else slow
-        sensors = {
-            name: self._of_sensor(rank, *ends)
-            for name, ends in {"clock": ("nClk", "xClk"), "celsius": ("xTmp", "nTmp")}.items()
-        }
-        return Straggler(rank, times, len(self.slowest), slow * 1000, fast * 1000, **sensors)
-
-    def _of_sensor(self, rank: int, worst: str, best: str) -> tuple[float, float] | None:
-        """The medians of a rank's worst reading and of the best one, where it is the worst of all
-        in most of the reports that have it."""
-        told = [one for one in self.hardware if worst in one and best in one]
-        own = [one for one in told if one[worst][1] == rank and one[worst][0] != one[best][0]]
-        if 2 * len(own) <= len(told):
-            return None
-        low, high = (float(np.median([one[end][0] for one in own])) for end in (worst, best))
-        return low, high
 
 
 def _time_of(rank: int, whole: list[dict[str, dict[int, float]]]) -> RankTime:
@@ -168,4 +135,4 @@ def is_timers(start: bytes) -> bool:
     >>> is_timers(b"times across ranks (ms):")
     True
     """
-    return b"across ranks (ms):" in start or b"MxRtt/Rnk" in start
+    return any(mark in start for mark in (b"across ranks (ms):", *MARKS))
