@@ -5,7 +5,7 @@
     NeMo, NVRx          GPU relative performance: ... Rank=5 Node=n1 Score=0.62   and warnings
 
 A score is the speed beside the fastest GPU's. Power is in milliwatts, whatever its unit says
-(torch.cuda.power_draw). A sensor is told where the slowest GPU has the worst value of it: the lowest
+(torch.cuda.power_draw). A sensor is told where the slowest GPU has its worst value: the lowest
 clock, the highest temperature, the lowest power.
 
 Sources: NVIDIA/Megatron-LM d98e8a6 megatron/core/utils.py (StragglerDetector.report);
