@@ -39,7 +39,7 @@ SETTINGS = ("segment", "segment_size", "cluster.segment_size")
 
 
 @dataclass(frozen=True)
-class Segment:
+class NodeRun:
     """Runs of nodes that stand in one place each; nodes 0: all of the job."""
 
     nodes: int
@@ -48,20 +48,20 @@ class Segment:
     divides: bool = False  # the nodes of the job, or the job is refused
 
 
-def segments_of(reading: Reading) -> tuple[Segment, ...]:
+def segments_of(reading: Reading) -> tuple[NodeRun, ...]:
     """The placement that a text asks for, from the largest runs to the smallest."""
     found = [*_of_slurm(reading), *_of_kueue(reading.text), *_of_volcano(reading.text)]
     return tuple(sorted(found, key=lambda one: -(one.nodes or 10**9)))
 
 
-def _of_slurm(reading: Reading) -> Iterator[Segment]:
+def _of_slurm(reading: Reading) -> Iterator[NodeRun]:
     texts = [
         words[0].text
         for (_, name), words in reading.settings.items()
         if name.replace("-", "_") in SETTINGS and len(words) == 1 and not words[0].why
     ]
     if texts and re.fullmatch(r"[1-9][0-9]{0,6}", texts[-1]):
-        yield Segment(int(texts[-1]), "block", divides=True)
+        yield NodeRun(int(texts[-1]), "block", divides=True)
 
 
 _KUEUE = re.compile(
@@ -72,17 +72,17 @@ _LAYERS = re.compile(
 )
 
 
-def _of_kueue(text: str) -> Iterator[Segment]:
+def _of_kueue(text: str) -> Iterator[NodeRun]:
     said = dict(_KUEUE.findall(text))
     if layers := _LAYERS.search(text):
         with suppress(ValueError, TypeError, KeyError):
             for layer in json.loads(layers[1].replace('\\"', '"')):
-                yield Segment(int(layer["size"]), str(layer["topology"]))
+                yield NodeRun(int(layer["size"]), str(layer["topology"]))
     elif "slice-required-topology" in said and said.get("slice-size", "").isdigit():
-        yield Segment(int(said["slice-size"]), said["slice-required-topology"])
+        yield NodeRun(int(said["slice-size"]), said["slice-required-topology"])
     for name, is_sure in (("required-topology", True), ("preferred-topology", False)):
         if name in said:
-            yield Segment(0, said[name], is_sure)
+            yield NodeRun(0, said[name], is_sure)
 
 
 _TIER = re.compile(r"highestTier(Allowed|Name):\s{0,9}[\"']?([\w.-]{1,80})")
@@ -91,7 +91,7 @@ _AREA = 400
 """The characters behind networkTopology: in which its own fields stand."""
 
 
-def _of_volcano(text: str) -> Iterator[Segment]:
+def _of_volcano(text: str) -> Iterator[NodeRun]:
     for match in re.finditer(r"(?m)^(\s*)networkTopology:", text):
         own = text[match.end() : match.end() + _AREA]
         own = re.split(rf"\n(?!{match[1]}\s)", own, maxsplit=1)[0]
@@ -103,7 +103,7 @@ def _of_volcano(text: str) -> Iterator[Segment]:
         between = before[2] if before[1] else ""
         inside = len(between) < _AREA and len(match[1]) > _indent(before[0]) if between else False
         size = _PARTITION.search(between + own) if inside else None
-        yield Segment(int(size[1]) if size else 0, place, "soft" not in own)
+        yield NodeRun(int(size[1]) if size else 0, place, "soft" not in own)
 
 
 def _indent(text: str) -> int:
@@ -123,7 +123,7 @@ def segment_notes(parsed: Parsed, reading: Reading) -> list[Note]:
     return []
 
 
-def _notes(segment: Segment, layout: Layout, nodes: int) -> Iterator[Note]:
+def _notes(segment: NodeRun, layout: Layout, nodes: int) -> Iterator[Note]:
     size = segment.nodes or nodes
     facts = {"segment": size, "place": segment.place, "nodes": nodes}
     if segment.divides and nodes % size:
