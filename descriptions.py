@@ -76,6 +76,9 @@ def tour() -> tuple[TourStep, ...]:
 SPEED = words("speed", "SPEED")
 """How fast servers answer, and which layout of them."""
 
+ZOOMS = words("zooms", "ZOOMS")
+"""The time axis of the views of a step."""
+
 FRAMEWORKS = words("frameworks", "FRAMEWORKS")
 """Remarks on a framework's names and order, by the id of its convention."""
 

@@ -40,6 +40,7 @@ from ..draw.step import draw_step
 from ..draw.tensor import draw_tensor
 from ..draw.times import draw_times
 from ..draw.together import draw_together
+from ..draw.zooms import draw_zooms
 from ..marks import (
     BASELINE,
     LOOKS,
@@ -72,6 +73,7 @@ from ..scenes.step import StepPicture
 from ..scenes.tensor import TensorPicture
 from ..scenes.times import TimesChart
 from ..scenes.together import TogetherChart
+from ..scenes.zooms import ZoomsPicture
 from .tables import CodeChart, TableChart, draw_code, draw_points, draw_table
 
 MARGIN = 16.0
@@ -150,6 +152,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     CodeChart: draw_code,
     PointsChart: draw_points,
     SpeedChart: draw_speed,
+    ZoomsPicture: draw_zooms,
 }
 """The drawing function of each type of scene; every scene has a width and a height in pixels."""
 

@@ -4,7 +4,7 @@
 // --- Arrow keys move within a set of choices ------------------------------------------------------
 const FORTH = ['ArrowRight', 'ArrowDown'];
 const BACK = ['ArrowLeft', 'ArrowUp'];
-const SETS = '.menu[open], #nav [role=group], #subs [role=group], #numbers [role=group], .orders, .ways, .tabs, [role=toolbar]';
+const SETS = '.zoom-track, .menu[open], #nav [role=group], #subs [role=group], #numbers [role=group], .orders, .ways, .tabs, [role=toolbar]';
 on('keydown', SETS, (set, event) => {
   const step = FORTH.includes(event.key) ? 1 : BACK.includes(event.key) ? -1 : 0;
   if (!step) return;

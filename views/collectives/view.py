@@ -34,11 +34,12 @@ from request.units import bytes_text, seconds_text
 from request.words import saying
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 
-from ..base.form import check, choice, fields, line, number, text
-from ..base.html import chip, chips, explained, fold, heading, scrolling, tag, together, tone_class
+from ..base.form import check, choice, fields, number, text
+from ..base.html import chip, chips, fold, heading, scrolling, tag, together, tone_class
 from ..base.names import kind_text
 from ..base.problems import message_html, problem_html
 from ..base.view import Pictures, View
+from ..parts.zooms import zooms_html
 from .buckets import buckets_html
 from .cells import cell_of
 from .steps import noted, steps_html
@@ -75,17 +76,25 @@ def collectives_html(context: Context) -> Markup:
     watched, counting, problems = resolve_inputs(layout, state)
     does = together(tag("code", op_name(watched.op)), PAGE["colon"][language])
     body = (
+        zooms_html(context),
         heading(
             PAGE["collectives_title"][language],
             tag("p", does, OPERATION_TEXTS[watched.op].does[language]),
         ),
-        _inputs(layout, watched, state, language),
         *(problem_html(error, language) for error in problems),
         _notices(layout, watched, language),
-        _before_and_after(layout, watched, counting, language),
-        _operation(layout, watched, language),
-        _cost(watched, language),
-        steps_html(watched, state, language),
+        tag(
+            "div",
+            _before_and_after(layout, watched, counting, language),
+            tag("div", _inputs(layout, watched, state, language), _cost(watched, language)),
+            class_="collectives-top",
+        ),
+        tag(
+            "div",
+            steps_html(watched, state, language),
+            _operation(layout, watched, language),
+            class_="collectives-top",
+        ),
         buckets_html(context, counting),
         walkthrough_html(language),
     )
@@ -112,7 +121,7 @@ def _inputs(layout: Layout, watched: CollectiveSpec, state: State, language: str
     )
     names = (f"collective_{name}" for name in ("direction", "root", "shape", "values", "all"))
     is_open = any(getattr(state, name).strip() not in ("", STARTS[name]) for name in names)
-    return line(
+    return fields(
         choice("collective", state, operations, counts=watched.op),
         choice("collective_group", state, groups, counts=watched.grouping.name),
         number("collective_index", state, hint=index),
@@ -148,7 +157,6 @@ def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup
     does = (
         tag("h3", tag("code", op_name(watched.op))),
         tag("p", used, " ", words.used[language]),
-        tag("p", explained(PAGE["collectives_body"][language], language)),
     )
     group = tag("h3", chips([watched.grouping.name]), " ", kind.title), tag("p", kind.body)
     return tag("div", tag("div", *does), tag("div", *group), class_="collectives-what")
@@ -170,8 +178,8 @@ def _cost(watched: CollectiveSpec, language: str) -> Markup:
     return tag(
         "div",
         tag("h3", say("collectives_cost")),
-        tag("p", say("collectives_cost_of", n=f"{watched.size:,}", size=size, speed=speed)),
         tag("dl", *cells),
+        tag("p", say("collectives_cost_of", n=f"{watched.size:,}", size=size, speed=speed)),
         class_="collectives-cost",
     )
 
@@ -204,12 +212,11 @@ def _before_and_after(
             " ",
             _nodes(exchange, layout, language),
         )
-        figures.append(tag("figure", caption, scrolling("collectives-scroll", drawn)))
+        figures.append(tag("figure", scrolling("collectives-scroll", drawn), caption))
     return tag(
         "div",
         tag("div", *figures, class_="collectives-figures"),
-        tag("h3", say("collectives_numbers")),
-        tag("p", joined(map(say, sentences), language)),
+        tag("p", joined(map(say, sentences), language), class_="collectives-how"),
         class_="collectives-now",
     )
 

@@ -29,8 +29,8 @@ LEAST = 0.0005
 """Share of the step from which on a cause is shown."""
 
 
-def used_html(context: Context, estimate: Estimate) -> Markup:
-    """How well it is used, the waterfall, and the box for one's own step.
+def used_html(context: Context, estimate: Estimate) -> tuple[tuple[Markup, ...], Markup]:
+    """The waterfall under its title; and how well it is used, with the box for one's own step.
 
     Errors: LayoutError for a measured step that is none.
     """
@@ -44,12 +44,11 @@ def used_html(context: Context, estimate: Estimate) -> Markup:
     if four := fp4_range(estimate.request.machine, language):
         is_four = estimate.request.training.products == "nvfp4"
         lines += [fine(four)] if is_four else []
-    return together(
-        *lines,
-        fine(say("counted")),
-        form.area("own_step", context.state),
-        tag("h3", say("falls_title")),
-        table_html(falls_table(estimate, seconds, language), "estimate-parts"),
+    falls = table_html(falls_table(estimate, seconds, language), "estimate-falls")
+    box = form.area("own_step", context.state)
+    return (
+        (tag("h3", say("falls_title")), falls),
+        together(*lines, fine(say("counted")), box),
     )
 
 

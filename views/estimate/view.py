@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from markupsafe import Markup
@@ -43,6 +43,7 @@ from ..base.html import (
     chips,
     explained,
     fine,
+    fold,
     heading,
     heads_of,
     left_out_html,
@@ -56,6 +57,7 @@ from ..base.html import (
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
 from ..parts.step import source_html
+from ..parts.zooms import zooms_html
 from .served import served_html, served_pictures, served_summary
 from .used import used_html
 
@@ -63,14 +65,16 @@ from .used import used_html
 @of_server(served_html)
 def estimate_html(context: Context) -> Markup:
     say, language = saying(ESTIMATE, context.language), context.language
-    body = or_refused(context, _answer)
-    how = fine(explained(say("body"), language))
+    answer = list[Markup]()
+    body = or_refused(context, partial(_answer, answer=answer))
+    head = heading(say("title"), *answer)
     return together(
-        heading(say("title")), tag("div", body, how, _errors(language), class_="estimate")
+        zooms_html(context), head, tag("div", body, _errors(language), class_="estimate")
     )
 
 
-def _answer(context: Context) -> Markup:
+def _answer(context: Context, answer: list[Markup]) -> Markup:
+    """The parts and where they come from; ``answer`` takes the sentence that answers the view."""
     language, say = context.language, saying(ESTIMATE, context.language)
     estimate = context.trained.estimate(context.layout)
     near = estimate.nearest(NEAREST)
@@ -79,18 +83,21 @@ def _answer(context: Context) -> Markup:
     drawn = Markup(scene_svg("cloud", cloud, draw_points(cloud, "page"), label))
     job = job_text(estimate, context.trained.name(language), language)
     steps = filter(None, (say("about", about=about(estimate, language)), measured_text(context)))
+    answer.append(tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"))
+    fits = tag("p", fit_text(estimate, language))
+    far = tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language)))
+    falls, used = used_html(context, estimate)
+    here = (tag("h3", say("cloud_title")), fine(say("cloud_body")), scrolling("scroll", drawn))
     return together(
-        tag("p", tag("b", " · ".join(steps)), " ", job, class_="about"),
-        source_html(context),
-        parts_html(estimate, language),
-        used_html(context, estimate),
-        tag("p", fit_text(estimate, language)),
-        tag("p", say("far" if estimate.lacks else "close", lacks=lacks_text(estimate, language))),
-        tag("h3", say("cloud_title")),
-        fine(say("cloud_body")),
-        scrolling("scroll", drawn),
+        _pair(parts_html(estimate, language), together(source_html(context), used, fits, far)),
+        _pair(tag("div", *here), tag("div", *falls)),
         _nearest(near, language),
     )
+
+
+def _pair(picture: Markup, beside: Markup) -> Markup:
+    """A picture with what is said of it at its side."""
+    return tag("div", picture, tag("div", beside), class_="estimate-pair")
 
 
 def job_text(estimate: Estimate, model: str, language: str) -> str:
@@ -168,8 +175,9 @@ def _errors(language: str) -> Markup:
         steps.append((group, f"{int(row['runs']):,}", *(_percent(row[name]) for name in shares)))
         if row["held"]:
             memory.append((group, *(_percent(row[name]) for name in ("held", "holds"))))
-    return together(
-        tag("h3", ESTIMATE["errors_title"][language]),
+    return fold(
+        ESTIMATE["errors_title"][language],
+        tag("p", explained(ESTIMATE["body"][language], language)),
         tag("p", ESTIMATE["errors_body"][language]),
         table(heads, steps, "estimate-errors"),
         tag("p", ESTIMATE["errors_memory"][language]),
@@ -294,7 +302,6 @@ VIEW = View(
     estimate_pictures,
     ESTIMATE["title"],
     estimate_summary,
-    of_gpu=False,
     place=1,
     endpoints=(estimate_endpoint, server_speed),
     commands=("estimate",),

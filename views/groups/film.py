@@ -12,15 +12,8 @@ import numpy as np
 from groups import LayoutError
 from groups.budget import within
 from request.answers.estimate.words import step_text
-from request.answers.pipeline.inputs import (
-    clock_of,
-    counts_of,
-    follows_layers,
-    schedule_of,
-    spend_on,
-    stages_of,
-)
-from request.answers.pipeline.timed import timed, timed_schedule
+from request.answers.pipeline.inputs import counts_of, schedule_of, stages_of
+from request.answers.pipeline.step import ends_of, known_seconds, timeline_of
 from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
@@ -51,9 +44,6 @@ IDLE = " "
 WHOLE = 10_000
 """The duration of the pipeline in the units of moves."""
 
-AFTER = {"dp": ("dp",), "optimizer": ("optimizer", "offload")}
-"""What follows the pipeline, with the parts of a step (training.estimate) that it consists of."""
-
 
 @within()
 def film(sent: object) -> str:
@@ -65,6 +55,7 @@ def film(sent: object) -> str:
     moves     [micro-batch, 0 forward or 1 backward, rank before (-1: none), rank, made, begun,
               ended]: when what the op needs was made, when it begins, when it ends
     seconds   of the pipeline, of gradients, of the optimizer; null where they are not known
+    ends      where these end, as shares of the step that can be seen
     step      the whole step in words; layers: that an op runs through, at most
     message   bytes of a message from stage to stage, in words
     shared    by kind, bytes that a GPU of each stage sends over it in a forward, and in a backward
@@ -78,17 +69,15 @@ def film(sent: object) -> str:
 
 
 def strip_of(context: Context) -> dict[str, object]:
-    """What of the film stands below the picture before it plays: ``busy`` and ``seconds``.
+    """What of the film stands below the picture before it plays: ``busy``, ``seconds``, ``ends``.
 
     Errors: LayoutError for an invalid schedule, batch or layers.
     """
-    seconds: dict[str, float | None] = dict.fromkeys(("pipeline", *AFTER))
-    with suppress(LayoutError):  # the ops need no model, their seconds do
-        estimate = context.trained.estimate(context.layout)
-        for name, parts in AFTER.items():
-            seconds[name] = sum(estimate.parts[part] for part in parts)
-        seconds["pipeline"] = estimate.seconds - sum(filter(None, seconds.values()))
-    return {"busy": busy_texts(timeline_of(context)), "seconds": seconds}
+    return {
+        "busy": busy_texts(timeline_of(context)),
+        "seconds": known_seconds(context),
+        "ends": ends_of(context),
+    }
 
 
 def film_of(context: Context) -> dict[str, object]:
@@ -141,19 +130,6 @@ SHARED = ("tp", "cp", "ep")
 
 DATA = ("dp", "dp-cp")
 """The groups that average the gradients of dense layers."""
-
-
-def timeline_of(context: Context) -> Timeline:
-    """The timeline of the job's pipeline; a job without stages is a single rank.
-
-    Errors: LayoutError for an invalid schedule, batch or layers.
-    """
-    state = context.known
-    spec = schedule_of(schedule_name(state), context.layout, state)
-    spend_on([spec])
-    stages = stages_of(spec, state)
-    held = stages if follows_layers(state) else None
-    return timed(timed_schedule(spec, held, clock_of(state), state))[0]
 
 
 def busy_texts(timeline: Timeline) -> list[str]:

@@ -20,6 +20,7 @@ from groups import LayoutError
 from groups.budget import within
 from render.scenes.heat import LEVELS
 from request.answers.hang.case import case_on_page, has_chain
+from request.answers.pipeline.step import timeline_of
 from request.answers.pipeline.timed import about_percent
 from request.answers.traffic import rows_of
 from request.context import Context
@@ -35,7 +36,7 @@ from ..parts.chain import ROLES, chain_of
 from ..parts.measured import measured, outlier_name, outlier_text, range_of
 from ..parts.numbers import numbers_html
 from ..parts.values import heat_of
-from .film import strip_of, timeline_of
+from .film import strip_of
 
 MOST_IDLE = 0.3
 """The share of a pipeline's time that has the last colour of its scale, for every layout."""

@@ -29,6 +29,7 @@ function read() {
     player.stop();
     given = root.dataset.strips;
     chosen = null;
+    picked = '';
     cursor = 0;
     strips = JSON.parse(given);
     strips.forEach((strip) => unpack(strip, given));
@@ -36,6 +37,7 @@ function read() {
   watchSize.disconnect();
   watchSize.observe(find('.pipeline-scroll'));
   apply();
+  pick();
 }
 
 // As render/scenes/timeline.py packs them: counts of each rank, then five columns of differences.
@@ -60,6 +62,17 @@ async function unpack(strip, sent) {
     strip.where[kindOf(strip, i) + 4 * (micro[i] + strip.m * stage[i])] = i;
   }
   apply();
+  pick();
+}
+
+// The op of the moment that the time axis above chose, once its ops are there.
+let picked = '';
+function pick() {
+  const said = root?.closest('.pipeline')?.dataset.op ?? '';
+  if (said === picked || !strips[0]?.count) return;
+  picked = said;
+  const op = said ? opOf(strips[0], ...JSON.parse(said)) : -1;
+  if (op >= 0) choose(0, op);
 }
 
 const kindOf = (strip, i) => strip.what[i] % 4;

@@ -24,6 +24,7 @@ from request.answers.pipeline.inputs import (
     stages_of,
 )
 from request.answers.pipeline.timed import TimedSchedule, amount, timed_schedule
+from request.answers.zooms import zooms_of
 from request.context import Context
 from request.inputs import OF_MATHS
 from request.resolve import resolve
@@ -40,6 +41,7 @@ from ..base.problems import problem_html
 from ..base.view import TABLES, View
 from ..parts.model import strip_html
 from ..parts.step import step_of
+from ..parts.zooms import zooms_html
 from .chart import chart_html, pipeline_pictures, schedule_text
 from .tables import figures_html, layers_html
 
@@ -57,11 +59,22 @@ def pipeline_html(context: Context) -> Markup:
     say = saying(PAGE, context.language)
     p = context.layout.every["pp"].size
     if 1 < p <= MOST_RANKS:
-        return tag("div", *_Page(context).parts(), class_="pipeline")
-    head = heading(say("pipeline_title"))
+        return tag("div", *_Page(context).parts(), class_="pipeline", data_op=_op_of_moment(context))
+    head = together(zooms_html(context), heading(say("pipeline_title")))
     long = say("pipeline_long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
     body = _without(say("pipeline_none") if p == 1 else long, context)
     return tag("div", head, body, class_="pipeline")
+
+
+def _op_of_moment(context: Context) -> list[int] | None:
+    """Kind, micro-batch and stage of the op at the moment that somebody chose, for the script."""
+    if context.state.values["moment"] is None:
+        return None
+    try:
+        found = context.once(zooms_of)
+    except LayoutError:
+        return None
+    return None if found.op is None else [*found.ops[found.op].runs[0]]
 
 
 def _without(sentence: str, context: Context) -> Markup:
@@ -107,11 +120,16 @@ class _Page:
         group = group or self.pinned
         timed = self._timed(schedules, clock)
         answer = "" if not timed else tag("p", schedule_text(timed[0], self.language))
+        yield zooms_html(self.context)
         yield heading(self.say("pipeline_title"), answer)
-        yield self._inputs()
-        yield self._problems([*self.refused, *self.refused_times])
+        problems = self._problems([*self.refused, *self.refused_times])
+        yield problems
+        if problems:
+            yield self._inputs()
         if timed and clock is not None:
             yield chart_html(timed, group[1], self.language)
+            if not problems:
+                yield self._inputs()
             body = explained(self.say("pipeline_body"), self.language)
             yield tag("p", body, class_="pipeline-note")
             summary = self._summary(next(iter(schedules)), group, clock)

@@ -48,7 +48,6 @@ def matrix_html(context: Context, rows: Sequence[Traffic]) -> Markup:
     data["words"] = {name: say(f"matrix_{name}") for name in _WORDS} | hint_texts
     return tag(
         "figure",
-        _choice(context, part),
         Markup(matrix_svg(picture, label)),
         tag("p", hint_texts["hint"], class_="traffic-told", aria_live="polite"),
         tag("p", *scale, class_="traffic-scale"),
@@ -109,7 +108,9 @@ def _name(context: Context, part: str, ranks: int) -> str:
     return TRAFFIC[f"part_{part}"][context.language].format(rank=context.rank, gpus=gpus)
 
 
-def _choice(context: Context, part: str) -> Markup | str:
+def choice_html(context: Context, rows: Sequence[Traffic]) -> Markup | str:
+    """The box of the part; nothing where there is only one."""
+    part = part_of(context, rows)
     parts = parts_of(context.layout.mesh, context.layout.gpus_per_node)
     if len(parts) == 1:
         return ""

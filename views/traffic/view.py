@@ -15,11 +15,14 @@ from descriptions import (
     LEFT_OUT,
     PURPOSES,
     TRAFFIC,
+    ZOOMS,
     counted,
     joined,
 )
+from groups import LayoutError
 from groups.layout import Layout
 from request.answers.traffic import rows_of, traffic_per_step, unknown_links
+from request.answers.zooms import zooms_of
 from request.context import Context
 from request.model import model_name
 from request.trained import Trained
@@ -49,7 +52,8 @@ from ..base.view import Pictures, View
 from ..parts.host import crossing_html
 from ..parts.inputs import inputs_html
 from ..parts.step import step_of
-from .matrix import matrix_html, matrix_pictures
+from ..parts.zooms import sent_name, what_text, zooms_html
+from .matrix import choice_html, matrix_html, matrix_pictures
 
 
 def traffic_html(context: Context) -> Markup:
@@ -57,10 +61,8 @@ def traffic_html(context: Context) -> Markup:
     rows: list[Traffic] = []
     body = or_refused(context, partial(_answer, found=rows))
     answer = tag("p", answer_text(rows, language)) if rows else ""
-    has_cp = context.layout.mesh.size("cp") > 1
-    inputs = inputs_html(context.state) if has_cp else ""
     head = heading(TRAFFIC["title"][language], answer)
-    return together(head, inputs, tag("div", body, class_="traffic"))
+    return together(zooms_html(context), head, tag("div", body, class_="traffic"))
 
 
 def answer_text(rows: Sequence[Traffic], language: str) -> str:
@@ -98,8 +100,9 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
         return together(answer, fine(TRAFFIC["silent"][language]))
     note = CLUSTER_NOTES.get(trained.cluster_id)
     sources = "; ".join((*trained.cluster.source, *([note[language]] if note else [])))
+    aside = tag("div", choice_html(context, rows), _cp_html(context), sent_html(context))
     return together(
-        matrix_html(context, rows),
+        tag("div", matrix_html(context, rows), aside, class_="traffic-top"),
         _kinds(rows, language),
         *(problem_html(error, language) for error in unknown_links(rows, trained.cluster)),
         fine(explained(TRAFFIC["body"][language], language)),
@@ -108,6 +111,34 @@ def _answer(context: Context, found: list[Traffic]) -> Markup:
         left_out_html(LEFT_OUT.values(), language),
         tag("p", TRAFFIC["sources"][language], " ", sources, class_="traffic-source"),
     )
+
+
+def _cp_html(context: Context) -> Markup | str:
+    """How keys and values go round, where a cp group has several ranks."""
+    return inputs_html(context.state) if context.layout.mesh.size("cp") > 1 else ""
+
+
+def sent_html(context: Context) -> Markup:
+    """What the op of the time axis above sends, the longest first; nothing where none is known."""
+    try:
+        found = context.once(zooms_of)
+    except LayoutError:
+        return Markup()
+    language, say = context.language, saying(ZOOMS, context.language)
+    title = say("title", rank=context.rank, what=what_text(found, language))
+    if not found.sent:
+        return tag("section", tag("h3", title), tag("p", say("nothing_sent_here")))
+    rows = (
+        (
+            together(chips([one.row.kind]), " ", sent_name(one)),
+            bytes_text(one.sent),
+            seconds_text(one.seconds),
+        )
+        for one in found.sent
+    )
+    busy = say("links", busy=seconds_text(found.busy), seconds=seconds_text(found.own))
+    heads = [say("column_sent"), *heads_of(TRAFFIC, "sent seconds", language)]
+    return tag("section", tag("h3", title), table(heads, rows, "traffic-table"), tag("p", busy))
 
 
 def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str]:
@@ -184,14 +215,13 @@ def _reached(sent: Traffic, machine: Machine, language: str) -> str:
 
 
 def _every(rows: Sequence[Traffic], machine: Machine, language: str) -> Markup:
-    names = "kind purpose operation count buffer sent across seconds reached beside"
+    names = "kind purpose operation buffer sent across seconds reached beside"
     marks = {kind: chips([kind]) for kind in {sent.kind for sent in rows}}
     body = (
         (
             marks[sent.kind],
             PURPOSES[sent.what][language],
-            tag("code", sent.operation),
-            f"{sent.count:,g}",
+            together(tag("code", sent.operation), f" × {sent.count:,g}"),
             *(bytes_text(sent.buffer), bytes_text(sent.sent)),
             *(_across(sent.total, sent.across, language), _seconds(sent.seconds, language)),
             _reached(sent, machine, language),

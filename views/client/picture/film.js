@@ -3,8 +3,6 @@
 // on each replica's way through the stages, then gradients run along the groups that average them.
 const SHOWN = 8; // seconds in which a step is shown
 const WHOLE = 10000; // parts of the pipeline's time
-const LEAST_TAIL = { dp: 0.12, optimizer: 0.07 }; // of the step, or it would not be seen
-const LARGEST_TAIL = 0.3;
 const TRAVEL = { near: 0.15, far: 0.4 }; // seconds that a dot is shown between two stages
 const DOTTED = 16; // replicas in which dots are shown
 const LINED = 256; // GPUs up to which lines of gradients are drawn
@@ -29,23 +27,8 @@ async function load() {
   const { answer } = await post('component_server', questionOf('film', state));
   if (turn !== turns) return; // another picture has come
   filmStrip().dataset.told = answer?.refused ?? '';
-  if (answer?.moves) reel = reelOf(answer);
+  if (answer?.moves) reel = answer;
 }
-
-// Where the pipeline, gradients and optimizer end, as shares of the step that can be seen.
-function endsOf(seconds) {
-  const averages = kinds.some((kind) => IS_DATA.test(kind.name) && members(kind, 0).length > 1);
-  const whole = seconds.pipeline === null ? 0 : seconds.pipeline + seconds.dp + seconds.optimizer;
-  const share = (name) => {
-    if (name === 'dp' && !averages) return 0;
-    return Math.min(Math.max(whole ? seconds[name] / whole : 0, LEAST_TAIL[name]), LARGEST_TAIL);
-  };
-  const dp = share('dp');
-  const optimizer = share('optimizer');
-  return { pipeline: 1 - dp - optimizer, dp: 1 - optimizer, optimizer: 1 };
-}
-
-const reelOf = (answer) => ({ ...answer, ends: endsOf(answer.seconds) });
 
 // --- What is drawn over a picture ---------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ async function askCosts() {
   tellCosts(active());
   if (lensed) tint();
   // The step as it is before it is played.
-  if (answer.strip && filmBar() && !reel) drawTrack(answer.strip.busy, endsOf(answer.strip.seconds));
+  if (answer.strip && filmBar() && !reel) drawTrack(answer.strip.busy, answer.strip.ends);
 }
 
 const numbers = () => element.querySelector('#numbers');
