@@ -59,7 +59,8 @@ def pipeline_html(context: Context) -> Markup:
     say = saying(PAGE, context.language)
     p = context.layout.every["pp"].size
     if 1 < p <= MOST_RANKS:
-        return tag("div", *_Page(context).parts(), class_="pipeline", data_op=_op_of_moment(context))
+        op = _op_of_moment(context)
+        return tag("div", *_Page(context).parts(), class_="pipeline", data_op=op)
     head = together(zooms_html(context), heading(say("pipeline_title")))
     long = say("pipeline_long", p=f"{p:,}", most=f"{MOST_RANKS:,}")
     body = _without(say("pipeline_none") if p == 1 else long, context)
