@@ -20,14 +20,14 @@ from training.traffic.per_step import Traffic, carrier
 from ..context import Context
 from ..inputs import STARTS
 from .pipeline.step import MOMENTS, ends_of, seconds_of, timeline_of
-from .traffic import rows_of
+from .traffic import rows_of, unknown_links
 
 OWN = ("collective", "collective_group", "collective_mb")
 """The fields that choose a transfer, as it has them."""
 
 
 @dataclass(frozen=True)
-class RankOp:
+class GpuOp:
     """What a rank runs at a time; seconds from the start of the step.
 
     Attributes:
@@ -66,7 +66,7 @@ class Zooms:
 
     seconds: dict[str, float]
     moments: dict[str, int]
-    ops: tuple[RankOp, ...]
+    ops: tuple[GpuOp, ...]
     part: str
     op: int | None
     sent: tuple[OpTransfer, ...]
@@ -115,6 +115,8 @@ def zooms_of(context: Context) -> Zooms:
     """
     layout, moment = context.layout, context.state.values["moment"]
     seconds, rows = seconds_of(context), rows_of(layout, context.trained)
+    for error in unknown_links(rows, context.trained.cluster):
+        raise error
     place, ends = _place(layout, context.rank), ends_of(context)
     ops = _ops(context, place, seconds["pipeline"], ends["pipeline"])
     part, at = _chosen(ops, ends, seconds, moment or 0)
@@ -127,7 +129,7 @@ def zooms_of(context: Context) -> Zooms:
     return Zooms(seconds, _moments(ops, ends), ops, part, at, sent, _picked(context, sent), layout)
 
 
-def _moments(ops: tuple[RankOp, ...], ends: dict[str, float]) -> dict[str, int]:
+def _moments(ops: tuple[GpuOp, ...], ends: dict[str, float]) -> dict[str, int]:
     """A moment of each part of the step; of the pipeline the first op."""
     begins = {"pipeline": 0.0, "dp": ends["pipeline"], "optimizer": ends["dp"]}
     middles = {name: int(MOMENTS * (begins[name] + end) / 2) for name, end in ends.items()}
@@ -135,7 +137,7 @@ def _moments(ops: tuple[RankOp, ...], ends: dict[str, float]) -> dict[str, int]:
 
 
 def _sent(
-    rows: list[Traffic], place: int, ops: tuple[RankOp, ...], at: int, last: int
+    rows: list[Traffic], place: int, ops: tuple[GpuOp, ...], at: int, last: int
 ) -> tuple[OpTransfer, ...]:
     keys = [(kind, stage) for one in ops for kind, _, stage in one.runs]
     found = (in_op(rows, place, (kind, stage), keys, last) for kind, _, stage in ops[at].runs)
@@ -167,7 +169,7 @@ def _place(layout: Layout, rank: int) -> int:
     return int(np.flatnonzero(layout.every["pp"].members(rank) == rank)[0])
 
 
-def _ops(context: Context, place: int, seconds: float, end: float) -> tuple[RankOp, ...]:
+def _ops(context: Context, place: int, seconds: float, end: float) -> tuple[GpuOp, ...]:
     """The ops of a pipeline rank; the pipeline takes so many seconds, and ``end`` of the film."""
     timeline = timeline_of(context)
     plan, scale = timeline.plan, 1.0 / (timeline.makespan or 1.0)
@@ -178,13 +180,13 @@ def _ops(context: Context, place: int, seconds: float, end: float) -> tuple[Rank
     moments = (MOMENTS * end * shares.mean(axis=1)).astype(int).tolist()
     found = zip(runs, others, (second >= 0).tolist(), (shares * seconds).tolist(), moments)
     return tuple(
-        RankOp((tuple(run), tuple(other)) if has_two else (tuple(run),), start, stop, moment)
+        GpuOp((tuple(run), tuple(other)) if has_two else (tuple(run),), start, stop, moment)
         for run, other, has_two, (start, stop), moment in found
     )
 
 
 def _chosen(
-    ops: tuple[RankOp, ...], ends: dict[str, float], seconds: dict[str, float], moment: int
+    ops: tuple[GpuOp, ...], ends: dict[str, float], seconds: dict[str, float], moment: int
 ) -> tuple[str, int | None]:
     """The part of the step at a moment, and in the pipeline the op that runs then or comes next."""
     at = moment / MOMENTS

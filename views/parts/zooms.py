@@ -13,7 +13,7 @@ from render.marks import advance
 from render.scenes.timeline import PHASES
 from render.scenes.zooms import ZoomLevel, ZoomPart, ZoomsPicture
 from request.answers.collectives.inputs import resolve_inputs
-from request.answers.zooms import RankOp, Zooms, zooms_of
+from request.answers.zooms import GpuOp, Zooms, zooms_of
 from request.context import Context
 from request.state import texts_of
 from request.units import seconds_text
@@ -196,7 +196,7 @@ def _wait(start: float, end: float, whole: float, context: Context) -> ZoomPart:
     return ZoomPart("idle", start / whole, end / whole, says=says)
 
 
-def op_text(op: RankOp, language: str) -> str:
+def op_text(op: GpuOp, language: str) -> str:
     """An op in words, such as "forward of micro-batch 3"."""
     names = [
         ZOOMS[f"op_{KINDS[kind].lower()}"][language].format(micro_batch=micro_batch)
