@@ -39,9 +39,6 @@ def test_a_click_on_a_part_opens_the_view_that_zooms_into_it_and_the_link_keeps_
     settle(page)
     expect(level(page, 1).nth(3)).to_have_attribute("aria-pressed", "true")
     expect(page.locator("#field-collective")).to_have_value("reduce_scatter")
-    page.go_back()
-    settle(page)
-    expect(page.locator("#subs [aria-current]")).to_have_text("Traffic")
 
 
 def test_the_op_of_the_moment_is_marked_in_the_timeline(open_page):

@@ -150,9 +150,9 @@ def test_without_a_pipeline_it_says_so_and_offers_sizes_that_work():
     page = view(controls={"pp": 1})
     assert "pp is 1: there is no pipeline." in text_of(page)
     assert not strips(page)
-    labels = [written(button) for button in select(page, "[data-set]")]
+    labels = [written(button) for button in select(page, ".pipeline-fixes [data-set]")]
     assert labels == [f"Set PP to {pp}" for pp in (2, 4, 8)]
-    assert cures(page) == [{"pp": "2"}, {"pp": "4"}, {"pp": "8"}]
+    assert values(page, "data-set", ".pipeline-fixes ") == [{"pp": "2"}, {"pp": "4"}, {"pp": "8"}]
 
 
 def test_a_very_long_pipeline_is_shown_short_and_the_longest_are_not_drawn():

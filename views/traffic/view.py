@@ -184,7 +184,7 @@ def _kinds(rows: Sequence[Traffic], language: str) -> Markup:
     whole = sum(known) if len(known) == len(took) else None
     body.append(row(*sums, _seconds(whole, language), class_="traffic-sum"))
     heads = heads_of(TRAFFIC, "kind size sent total across seconds", language)
-    return table(heads, body, "traffic-table")
+    return table(heads, body, "traffic-table traffic-kinds")
 
 
 def _totals(rows: Sequence[Traffic], language: str) -> tuple[str, Markup]:
