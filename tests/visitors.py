@@ -21,7 +21,9 @@ Kind = tuple[str, bool]
 NOW = """() => {
   const fields = document.querySelectorAll('#page :is(input, select, textarea)');
   const plain = document.querySelector('#page').cloneNode(true);
-  const each = (selector, then) => plain.querySelectorAll(selector).forEach(then);
+  const whole = document.createElement('div');
+  whole.append(plain);
+  const each = (selector, then) => whole.querySelectorAll(selector).forEach(then);
   each('[tabindex]', (one) => one.removeAttribute('tabindex'));
   each('[class=""]', (one) => one.removeAttribute('class'));
   each('.costs', (one) => { one.replaceChildren(); one.removeAttribute('aria-busy'); });
