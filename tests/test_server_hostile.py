@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 from collections.abc import Callable, Coroutine
@@ -17,6 +18,7 @@ from guarded import run, told
 
 from request.link import parsed, whole_json
 from request.state import State
+from views.all import ENDPOINTS
 from views.page import save
 from views.server import guard, lanes
 from views.server.lanes import MOST_OF_TOOL, Lanes, serving
@@ -129,4 +131,20 @@ def test_an_answer_to_a_tool_is_bounded_and_says_how_to_ask_for_less(user, count
         run_apart(ask)
     for words in (f"{count:,}", f"{MOST_OF_TOOL:,}", '"names"', "fewer nodes", "call/answer"):
         assert words in str(refused.value.message)
-    assert set(lanes.OF_LESS) & {"names", "rank"}
+
+
+ADVISED = {"rank_card": [], "roles": ["rank"], "process_groups": ["names"]}
+
+
+@every("endpoint, advised", ADVISED.items())
+def test_a_tool_advises_what_holds_less_and_not_what_was_said(endpoint, advised):
+    """A card is of one rank in any case: only fewer nodes make it shorter."""
+    refusal = str(lanes._too_long(2_000_000, ENDPOINTS[endpoint]))
+    assert [name for name in ("names", "rank", "first") if f'"{name}"' in refusal] == advised
+    assert "fewer nodes" in refusal
+
+
+def test_every_parameter_that_is_advised_is_one_of_an_endpoint():
+    taken = [inspect.signature(endpoint).parameters for endpoint in ENDPOINTS.values()]
+    for name, everything in lanes.OF_LESS.items():
+        assert any(name in one and one[name].default == everything for one in taken), name

@@ -290,8 +290,9 @@ MOST_OF_TOOL = 1_000_000
 """Characters of an answer to a tool call: Gradio and its protocol copy each a dozen times, which
 takes eleven seconds for 26 million; who calls a tool reads far fewer."""
 
-OF_LESS = ("names", "rank", "kind", "limit", "first")
-"""Parameters of endpoints with which an answer holds less."""
+OF_LESS = {"names": "", "rank": -1, "first": 0}
+"""Parameters of endpoints with which an answer holds less, and what stands there for all: of one
+rank `rank_card` tells in any case."""
 
 
 def _is_tool_call() -> bool:
@@ -303,14 +304,15 @@ def _is_tool_call() -> bool:
 def _too_long(count: int, endpoint: Callable[..., str]) -> LayoutError:
     """The refusal of an answer that is too long for a tool: how to ask for less."""
     known = inspect.signature(endpoint).parameters
-    names = " or ".join(f'"{name}"' for name in OF_LESS if name in known)
-    less = f"with {names}, or for fewer nodes" if names else "for fewer nodes"
+    less = [name for name, all_ in OF_LESS.items() if name in known and known[name].default == all_]
+    names = " or ".join(f'"{name}"' for name in less)
+    how = f"with {names}, or for fewer nodes" if names else "for fewer nodes"
     name = endpoint.__name__
     what = (
         f"the answer has {count:,} characters, and that of a tool may have {MOST_OF_TOOL:,}: ask "
-        f"for less {less}; POST /gradio_api/call/{name} answers all of it"
+        f"for less {how}; POST /gradio_api/call/{name} answers all of it"
     )
-    facts = {"count": count, "limit": MOST_OF_TOOL, "less": less, "name": name}
+    facts = {"count": count, "limit": MOST_OF_TOOL, "less": how, "name": name}
     return LayoutError("answer-too-long", what, facts=facts)
 
 
