@@ -772,3 +772,43 @@ def test_a_run_that_is_not_there_is_refused():
     with pytest.raises(LayoutError) as refusal:
         parse("torchrun x.py --tensor-model-parallel-size 2", "actor")
     assert (refusal.value.code, refusal.value.control) == ("no-such-run", "run")
+
+
+AUTOMODEL = """recipe: TrainFinetuneRecipeForNextTokenPrediction
+step_scheduler: {{global_batch_size: 64, local_batch_size: 2}}
+model:
+  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained
+  pretrained_model_name_or_path: Qwen/Qwen3-30B-A3B
+distributed:
+  strategy: fsdp2
+  dp_size: {dp}
+  tp_size: 2
+  cp_size: 1
+  pp_size: 1
+  ep_size: 8
+  activation_checkpointing: true
+dataset: {{seq_length: 2048}}
+packed_sequence: {{packed_sequence_size: {packed}}}
+"""
+
+
+def test_nemo_automodels_experts_are_spread_over_a_stage():
+    """NVIDIA-NeMo/Automodel 36044ad distributed/mesh_utils.py: ep divides dp x cp x tp."""
+    read = parse(AUTOMODEL.format(dp=8, packed=0))
+    job = read.job()
+    assert not read.unresolved
+    assert (job.nodes * job.gpus_per_node, job.tp, job.ep) == (16, 2, 8)
+    groups = job.layout().every["ep"].groups()
+    assert [list(group) for group in groups] == [[*range(8)], [*range(8, 16)]]
+    assert (read.values["seq"], read.values["micro_batch"]) == (2048, 2)
+    training = training_of(read)
+    assert (training["zero"], training["recompute"]) == (3, "full")
+    open_ = parse(AUTOMODEL.format(dp="none", packed=8192))
+    assert not open_.unresolved
+    assert not open_.asks
+    assert open_.values["seq"] == 8192
+
+
+def test_a_degree_of_automodel_that_is_not_read_is_asked_about():
+    text = AUTOMODEL.format(dp="none", packed=0).replace("  ep_size", "  sp_size: 4\n  ep_size")
+    assert [item.code for item in parse(text).unresolved] == ["unknown-size"]

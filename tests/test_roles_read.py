@@ -452,3 +452,21 @@ def test_a_connector_that_hands_over_between_equal_sizes_only_refuses_others():
     assert read_plan(text + other.replace("-tp 2", "-tp 4")).plan.nodes == 1
     nixl = (text + other).replace("P2pNccl", "Nixl")
     assert [role.layout.job.tp for role in read_plan(nixl).plan.roles] == [4, 2]
+
+
+def test_areals_micro_batches_hold_tokens_not_samples():
+    """inclusionAI/AReaL 4aef98d areal/utils/data.py: max_tokens_per_mb of each role."""
+    text = """actor:
+  backend: "fsdp:d4c2"
+  path: Qwen/Qwen3-8B
+{spec}rollout: {{backend: "sglang:d4t2"}}
+cluster: {{n_nodes: 2, n_gpus_per_node: 8}}
+"""
+    bounded = read_plan(text.format(spec="  mb_spec: {max_tokens_per_mb: 16384}\n"))
+    actor = bounded.role("actor")
+    assert (actor.training["sequence"], actor.values["micro_batch"]) == (16384, 1)
+    facts = [note.facts for note in bounded.assumed if note.code == "token-budget"]
+    assert facts == [{"tokens": 8192, "cp": 2, "all": 16384}]
+    unbounded = read_plan(text.format(spec=""))
+    assert "sequence" not in unbounded.role("actor").training
+    assert "no-token-budget" in [note.code for note in unbounded.assumed]

@@ -282,7 +282,9 @@ NOT_DRAWN = frozenset(WORDS.not_drawn)
 NOT_COUNTED = frozenset(WORDS.not_counted)
 NO_GROUP = frozenset(WORDS.no_group)
 
-_AXIS = r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|[dp]?cp|e?tp|pp|ep|e?dp)"
+_AXIS = (
+    r"(?:tensor|pipeline|pipe|model|context|expert|sequence|data|[dp]?cp|e?tp|pp|ep|e?dp|[smv]p)"
+)
 _NAMES_SIZE = re.compile(
     rf"(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?(?:parallel(?:ism)?[_-]?)?(?:size|degree|dim|world[_-]size)"
     rf"|(?:.*[_.-])?{_AXIS}[_-](?:model[_-])?parallelism|[dp]?cp|e?tp|pp|ep"

@@ -179,10 +179,29 @@ def _role(
     if framework in ("device-mesh", "torchtitan"):  # cut over all, layers computed again
         again = settings.switch(f"{name}.gradient_checkpointing", default=True)
         known = known.also(zero=3, recompute="full" if again else "none")
+    known = _budget(settings, name, known, sizes["cp"])
     if name != "actor":
         return Sketch(shown, job, first, known=known)
     known, updates = _batch(settings, known)
     return Sketch(shown, job, first, known=known, updates=updates)
+
+
+def _budget(settings: Settings, name: str, known: Known, cp: int) -> Known:
+    """The tokens that are packed into a micro-batch of a role, which counts as one sample so long;
+    without a bound it is all that a GPU has of a mini-batch.
+
+    Source: inclusionAI/AReaL 4aef98d areal/utils/data.py (split_padded_tensor_dict_into_mb_list),
+    areal/engine/megatron_engine.py (a GPU of a cp group has its part of them).
+    """
+    setting = f"{name}.mb_spec.max_tokens_per_mb"
+    if settings.text(setting) is None:
+        if name == "actor":
+            settings.note(Note("no-token-budget", {"setting": setting}))
+        return known
+    tokens = settings.count(setting, 1)
+    settings.note(Note("token-budget", {"tokens": tokens // cp, "cp": cp, "all": tokens}))
+    packed = known.also(sequence=tokens)
+    return Known({**packed.values, "micro_batch": 1}, packed.training)
 
 
 def _batch(settings: Settings, known: Known) -> tuple[Known, int]:

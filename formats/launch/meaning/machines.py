@@ -77,17 +77,17 @@ def _filled(engine: str, values: Facts, sizes: Facts) -> int:
 
 
 def _degrees(settled: Settled, sizes: Facts, remarks: Remarks) -> int | None:
-    """The product of torchtitan's degrees, unless one is to be what remains."""
+    """The product of torchtitan's or Automodel's degrees, unless one is to be what remains."""
     values = values_of(settled)
-    shard = values.get("shard", -1)
-    if shard == -1:
+    name = "shard" if values.get("shard", -1) != -1 else "dp_all"
+    if name not in values:
         return None
-    size = math.prod(int(sizes.get(name, 1)) for name in ("tp", "pp", "cp"))
-    size *= shard * values.get("replicate", 1)
+    size = math.prod(int(sizes.get(axis, 1)) for axis in ("tp", "pp", "cp"))
+    size *= values[name] * (values.get("replicate", 1) if name == "shard" else 1)
     nodes, gpus = sizes.get("nodes"), sizes.get("gpus_per_node")
     here = (nodes or 1) * (gpus or 1)
     if size % here or (nodes and gpus and here != size):
-        remarks.add_difference(settled["shard"], "degrees-differ", size)
+        remarks.add_difference(settled[name], "degrees-differ", size)
     return size if size <= flags.limit_of("world") else None
 
 

@@ -58,10 +58,14 @@ def read_key(
     if scope.schema:
         meaning = scope.schema.meaning(path)
         row, role = meaning or (NAMED, "")
-        if meaning and (not says_nothing(values) or (not values and row.kind == "switch")):
+        is_open = says_nothing(values) or _leaves_open(row, values)
+        if meaning and (not is_open or (not values and row.kind == "switch")):
             assign(found, name, row, values, place, scope.run, role)
             return
-        if meaning or scope.schema.key_rows:
+        if meaning:
+            found.add(found.ignored, "not-given", name, shown, place)
+            return
+        if scope.schema.key_rows:
             ignore(found, scope, name, shown, place, values)
             return
     for section in path[:-1]:
@@ -78,6 +82,16 @@ def read_key(
         found.add(found.ignored, "not-given", name, "null", place)
     else:
         assign(found, name, key.row, values, place, scope.run)
+
+
+NUMBERS = ("size", "count", "degree")
+
+
+def _leaves_open(row: Row, values: Sequence[Word]) -> bool:
+    """Whether a number is none, or the length of a sequence 0, as NeMo Automodel's recipes switch
+    them off."""
+    words = [word.text.lower() for word in values]
+    return row.kind in NUMBERS and (words == ["none"] or (row.field == "seq" and words == ["0"]))
 
 
 def ignore(
@@ -104,7 +118,8 @@ def ignore(
     if scope.schema and scope.schema.serves and plain in flags.NOT_COUNTED:
         found.add(found.unresolved, "not-counted", name, value, place)
         return
-    is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_known(plain))
+    is_shapeless = any(is_known(one.replace("_", "-")) for one in names)
+    is_new = not (plain in flags.NOT_DRAWN or plain in flags.REMOVED or is_shapeless)
     if is_new and names_a_size(plain) and not (scope.schema and scope.schema.roles):
         ignore_size(found, name, value, place)
         return
@@ -115,7 +130,7 @@ def ignore(
     if is_new and flags.names_a_shape(plain) and value.lower() not in UNSHAPING:
         found.add(found.unresolved, "unread", name, value[:80], place)
         return
-    code = "no-group" if is_known(plain) else "unknown"
+    code = "no-group" if is_shapeless else "unknown"
     code = "not-drawn" if plain in flags.NOT_DRAWN else code
     found.add(found.ignored, code, name, value, place)
 
@@ -130,7 +145,7 @@ at its layers."""
 
 def ignore_size(found: Findings, name: str, value: str, place: tuple[int, int]) -> None:
     """Records an unknown option or key that looks like a size of a layout."""
-    if value in ("1", "null", "None", "", "false", "False"):
+    if value.lower() in ("1", "null", "none", "", "false"):
         found.add(found.ignored, "unknown", name, value, place)
     else:
         found.add(found.unresolved, "unknown-size", name, value, place)
