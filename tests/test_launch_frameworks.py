@@ -263,6 +263,12 @@ TEXTS: dict[str, tuple[str, str, dict[str, object]]] = {
         "llm-foundry",
         {"seq": 2048, "micro_batch": 2, "global_batch": 64},
     ),
+    "NeMo Automodel": (
+        "step_scheduler: {local_batch_size: 2, global_batch_size: 64}\n"
+        "distributed: {strategy: fsdp2, tp_size: 2, ep_size: 4}",
+        "nemo-automodel",
+        {"tp": 2, "ep": 4, "micro_batch": 2, "global_batch": 64},
+    ),
     "torchtitan's recipe": (
         TITAN,
         "torchtitan",

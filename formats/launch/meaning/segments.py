@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from groups.errors import LayoutError
 from groups.layout import Layout
@@ -151,7 +152,7 @@ def _spans(layout: Layout, kind: str) -> tuple[np.ndarray, np.ndarray]:
     return groups.min(axis=1), groups.max(axis=1)
 
 
-def least_segment(nodes: int, first: Sequence[int], last: Sequence[int]) -> int:
+def least_segment(nodes: int, first: ArrayLike, last: ArrayLike) -> int:
     """The smallest part of the nodes that no group leaves; all of them if there is no smaller.
 
     >>> least_segment(8, [0, 3], [1, 3]), least_segment(8, [1], [2])
