@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import fields
 from pathlib import Path
@@ -59,6 +60,27 @@ def test_order_is_that_of_the_program_that_was_recorded(key):
     vector = VECTORS[key]
     found = schedule(name_of(vector), p=vector["p"], m=vector["m"], v=vector["v"])
     assert found == vector["order"]
+
+
+@pytest.mark.parametrize("key", RECORDED["folded"]["by schedule, p and m"])
+def test_v_half_and_v_min_are_those_of_the_program_for_more_sizes(key):
+    name, p, m = key.split()
+    order = "\n".join(" ".join(row) for row in schedule(name, int(p), int(m)))
+    digest = hashlib.sha256(order.encode()).hexdigest()[:16]
+    assert digest == RECORDED["folded"]["by schedule, p and m"][key]
+
+
+@given(p=st.integers(2, 12), m=st.integers(1, 60))
+@settings(max_examples=30, deadline=None)
+def test_v_half_and_v_min_hold_a_half_and_a_third_of_1f1b_and_at_most_one_more(p, m):
+    """1F1B's fullest rank holds p; what is more than a share of it is a part of the block's gap
+    between the way up and the way back, and of the slots that W waits (2405.15362, section 3)."""
+    for name, share in (("v-half", 2), ("v-min", 3)):
+        plan = plan_of(name, p, m)
+        check_plan(plan)
+        most = max(figures_of(simulate(plan)).peak) * plan.share
+        assert most <= min(m, p / share + 1.5)
+        assert most >= min(m, p / share) - 0.5
 
 
 def test_no_schedule_was_recorded_that_there_is_not():

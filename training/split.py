@@ -31,7 +31,7 @@ most one."""
 
 PLACEMENTS = ("loop", "V", "both ways")
 """How stages of the model are placed on p ranks. loop: rank r has r, r+p, ... (v of them); V: r and
-2p-1-r (ZB-V, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
+2p-1-r (ZB-V, V-Half, V-Min, DualPipeV); both ways: r and p-1-r, so every stage twice (DualPipe)."""
 
 SIZES = ("tp", "cp", "pp", "ep", "etp", "dp", "edp", "vpp")
 """The sizes of a split."""

@@ -9,7 +9,7 @@ torchgpipe clock_cycles), 1F1B and interleaved (2104.04473; Megatron-LM pipeline
 schedules.py), breadth-first (2211.05953; torch ScheduleLoopedBFS), ZB-H1, ZB-H2 and ZB-V
 (2401.10241; sail-sg, torch ScheduleZBVZeroBubble), interleaved zero bubble (torch
 ScheduleInterleavedZeroBubble), DualPipe and DualPipeV (2412.19437; deepseek-ai/DualPipe). ZB-2p
-has no rule: see `automatic`.
+has no rule: see `automatic`; V-Half and V-Min: see `folded`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from . import orders
+from .folded import folded
 from .plan import Shape
 
 
@@ -206,6 +207,8 @@ _ROWS = (
     Schedule("zb-h2", "ZB-H2", _ZB_H2, splits=True),
     Schedule("zb-2p", "ZB-2p", None, splits=True, limit=2),
     Schedule("zb-v", "ZB-V", orders.zb_v, "V", 2, splits=True),
+    Schedule("v-half", "V-Half", partial(folded, name="v-half"), "V", 2, splits=True),
+    Schedule("v-min", "V-Min", partial(folded, name="v-min"), "V", 2, splits=True),
     Schedule(
         "interleaved-zb",
         "Interleaved zero bubble",
