@@ -47,7 +47,7 @@ MOST_SERVED = 131_072
 """The largest number of GPUs of one answer: some 20 MB of text."""
 
 
-MOST_LISTED = 12
+MOST_LISTED = 16
 """The largest number of choices that a description lists; of more it names two."""
 
 

@@ -49,7 +49,8 @@ SAYS = {
         *("nodes", "gpus_per_node", "tp", "pp"),
         *("layers", "micro_batch", "global_batch", "seq", "account"),
     ),
-    "deepspeed": ("nodes", "gpus_per_node", "tp", "micro_batch", "global_batch"),
+    "deepspeed": ("nodes", "gpus_per_node", "tp", "cp", "ep", "micro_batch", "global_batch"),
+    "accelerate": ("nodes", "gpus_per_node", "tp", "cp"),
     "torchtitan": (
         *("nodes", "gpus_per_node", "tp", "pp", "cp", "ep"),
         *("micro_batch", "global_batch", "seq"),
@@ -69,6 +70,10 @@ def expected(job: Job, model: dict, target: str) -> dict[str, object]:
         known["levels"] = tuple(known["levels"])
     if target in ("megatron-deepspeed", "sglang", "sglang-main") and job.ep == 1:
         del known["ep"]
+    if target == "deepspeed":
+        known = {n: size for n, size in known.items() if n not in ("cp", "ep") or size != 1}
+    if target == "accelerate" and (job.tp, job.cp, job.instances) == (1, 1, 1):
+        del known["tp"], known["cp"]  # data alone has no mesh
     model = dict(model)
     if "megatron" in TARGETS[target].makes:  # an uneven number of layers is dealt out by hand
         shares = shared_layers_or_none(job, model)
@@ -234,7 +239,7 @@ def test_every_option_is_one_of_the_program_itself(target):
     known = OPTIONS_OF["targets"][target]["options"]
     model = {"layers": 32, "micro_batch": 2, "global_batch": 64, "seq": 128, "experts": 8, "vpp": 2}
     framework = TARGETS[target].makes[0]
-    pp = 1 if target == "deepspeed" else 2
+    pp = 1 if target in ("deepspeed", "accelerate") else 2
     tp = 8 if target == "tensorrt-llm" else 2  # whose command starts one server
     text = emit(Job(2, tp=tp, pp=pp, framework=framework), {**model, "account": True}, target)
     given = re.findall(r'^ +(?:--)?"?([a-z][\w.-]*[\w])', text, re.MULTILINE)
@@ -334,6 +339,7 @@ LAUNCHERS_OWN = (
     "ntasks-per-node",
     "trtllm-llmapi-launch",
     "trtllm-serve",
+    "launch",
 )
 
 

@@ -72,6 +72,7 @@ COMMENTS = {
     "to_fill_in": "to fill in: {names}",
     "of_a_model": ", of a model with {sizes}",
     "on_others": "on every node but the first add {option}",
+    "version": "as {version} calls it; other versions may differ",
 }
 """Comments about what the reader must do; the page has them in its own language."""
 
@@ -91,7 +92,9 @@ def emitted(
     known = {**target.of_recipe, **(model or {}), **options}
     program = target.id if target.id in CHECKS else target.makes[0]
     stop = what_stops(program, job, known) if program in CHECKS else ""
+    version = target.version_of(text)
     lines = (
+        comments["version"].format(version=version) if version else "",
         f"{target.name} does not start so: {stop}" if stop else "",
         f"{target.name} has no option for {listed}" if listed else "",
         to_fill_in(target, job, options, comments),
@@ -110,6 +113,7 @@ def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
     known = set(written)
     if options.get("zero") in (0, 1) and "distributed_optimizer" in fields:
         known.add("zero")
+    known |= _of_engine(target, options, written)
     if "mixed" in known:
         known |= {"fp16", "fp8", "products"}
     if "mixed_param" in known or "bf16" in fields:  # silence is FP32
@@ -117,10 +121,29 @@ def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
     return [name for name in IN_COMMENTS if name in options and name not in known]
 
 
+def _of_engine(target: Target, options: Facts, written: set[str]) -> set[str]:
+    """Options of data parallelism that a target's own expresses, or its words for another one."""
+    engine = engine_of(target, options)
+    if engine == "ddp" and {"distributed_type", "shard"} & {*target.fields.values()}:
+        return {"engine", "zero", "reshard"} if options.get("zero", 0) == 0 else {"engine"}
+    known = {"engine"} if engine == target.engine or "torch_fsdp" in written else set()
+    if known and engine == "fsdp2" and options.get("zero", 3) >= 2:
+        known.add("zero")
+    if engine == "zero" == target.engine:
+        known.add("grad_reduce_in_bf16")
+    return known | ({"reshard"} if "fsdp_reshard" in written else set())
+
+
+def engine_of(target: Target, options: Facts) -> str:
+    """The data parallelism of what is written: as the options say, else the target's."""
+    return str(options.get("engine") or target.engine)
+
+
 IN_COMMENTS = (
     *(*MODEL, "hidden", "ffn", "heads", "kv_heads", "sequence_parallel", "zero", "recompute"),
     *("schedule", "formats", "fp16", "fp32", "grad_reduce_in_bf16", "fp8", "products"),
     *("ep_overlap", "dispatcher_backend", "dispatch", "recompute_modules", "recompute_own"),
+    *("engine", "reshard", "sync", "optimizer"),
 )
 """Options that a comment names where the target cannot express them."""
 
@@ -148,20 +171,21 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
     """The same layout as a job of a framework that the target starts."""
     job = layout.job
     for name in target.unsaid:
-        value = getattr(job, name)
-        silent = [None, job.tp] if name == "etp" else [SILENT.get(name, 1)]
-        silent += [1] if name == "dp" else []
-        if value not in silent and value != ():
-            raise cannot_express(target.name, f"{name} {_shown(value)}", name)
+        _require_silent(job, name, target)
     if target.serves:
         _require_one_command(job, target)
     last: LayoutError | None = None
     differs = False  # in the experts only
     is_dense = job.ep == 1 and job.etp in (None, job.tp)
-    for framework in sorted(target.makes, key=lambda name: name != job.framework):
+    if framework_of(job.framework).engine != target.engine:  # copies of other states
+        _require_silent(job, "instances", target)
+    for framework in [job.framework] if job.framework in target.makes else target.makes:
         tp, etp = _tp(job, framework), _etp(job, layout, framework)
         other = replace(job, framework=framework, tp=tp, etp=etp)
         try:
+            for name, able in target.only.items():
+                if framework not in able:
+                    _require_silent(job, name, target)
             candidate = layout if other == job else other.layout()
         except LayoutError as error:
             last = error
@@ -170,6 +194,8 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
             if is_dense or _above_one(layout.expert) == _above_one(candidate.expert):
                 return other
             differs = True
+    if last is not None and last.code == "framework-cannot-express":
+        raise last
     if last is not None and last.control in ("cp", "ep", "etp", "pp"):
         control = last.control
         raise cannot_express(target.name, f"{control} {_shown(getattr(job, control))}", control)
@@ -177,6 +203,15 @@ def _job_of_target(layout: Layout, target: Target) -> Job:
         raise cannot_express(target.name, f"etp {job.tp if job.etp is None else job.etp}", "etp")
     order = framework_of(job.framework).explicit_order(job.order)
     raise cannot_express(target.name, f"the order {order}", "order")
+
+
+def _require_silent(job: Job, name: str, target: Target) -> None:
+    """Refuses a field that the target cannot express, unless nothing needs to be said."""
+    value = getattr(job, name)
+    silent = [None, job.tp] if name == "etp" else [SILENT.get(name, 1)]
+    silent += [1] if name == "dp" else []
+    if value not in silent and value != ():
+        raise cannot_express(target.name, f"{name} {_shown(value)}", name)
 
 
 def _require_one_command(job: Job, target: Target) -> None:
@@ -263,9 +298,14 @@ def _text(target: Target, job: Job, model: Facts) -> tuple[str, set[str]]:
     if file and (keys or not file.option):
         command += f" \\\n  {file.option} {file.name}" if file.option else ""
         command = f"cat > {file.name} <<'EOF'\n{_file(file, keys)}\nEOF\n{command}"
-    written = {name for name in target.fields.values() if name in values}
+    written = {name for name in target.fields.values() if _has_word(target, name, values)}
     written |= {*SHAPE} if names else set()
     return command, {LEADS_TO.get(name, name) for name in written}
+
+
+def _has_word(target: Target, name: str, values: Facts) -> bool:
+    words = target.words.get(name)
+    return name in values and (words is None or values[name] is None or str(values[name]) in words)
 
 
 def _denied() -> set[str]:
@@ -294,7 +334,7 @@ def _values(target: Target, job: Job, model: Facts) -> Document:
     values = {name: getattr(job, name) for name in sizes}
     values |= {"levels": tuple(job.levels or ()) or None, "hybrid": job.hybrid or None}
     values |= {"instances": job.instances if several else None, "deepspeed": True}
-    values |= {"replicate": job.instances, "hpz": job.hpz}
+    values |= _sharded(target, job, model)
     values |= {"shards": job.tp * job.gtp if job.gtp > 1 else None}
     values |= {"expert_shards": (job.etp or job.tp) * job.egtp if job.egtp > 1 else None}
     values |= {"gathers": job.gathers or None}
@@ -315,6 +355,33 @@ def _values(target: Target, job: Job, model: Facts) -> Document:
     if target.id == "nemo":  # whose recipe may have chunks
         values["vpp"] = chunks_of(job, values) or "null"
     return values | (in_tokens(job, values) if "micro_tokens" in fields else {})
+
+
+def _sharded(target: Target, job: Job, model: Facts) -> Document:
+    """The values of data parallelism: degrees, sizes of groups, and what is done after forward."""
+    fields, engine = target.fields.values(), engine_of(target, model)
+    world = job.nodes * job.gpus_per_node
+    ranks = world // (job.tp * job.pp * job.cp)
+    is_ddp = engine == "ddp" and target.engine == "fsdp2"
+    copies = ranks if is_ddp else job.instances
+    values: Document = {"world": world, "replicate": copies, "shard": 1 if is_ddp else -1}
+    if "dp_shard" in fields:  # of accelerate, whose mesh is one of FSDP2 alone
+        for name in ("tp", "cp", "instances") if is_ddp else ():
+            _require_silent(job, name, target)
+        has_mesh = not is_ddp and (job.tp, job.cp, copies) != (1, 1, 1)
+        values |= {"dp_shard": ranks // copies}
+        values |= {} if has_mesh else dict.fromkeys(("dp_shard", "replicate", "tp", "cp"))
+        values |= {"distributed_type": engine, "fsdp_version": None if is_ddp else 2}
+    if engine == "fsdp2":
+        values |= {"torch_fsdp": model.get("zero", 3) >= 2 or None}
+        values |= {"fsdp_reshard": "never" if model.get("zero") == 2 else model.get("reshard")}
+    values |= {"hpz": job.hpz or job.gpus_per_node if framework_of(job.framework).of_node else None}
+    if "autoep" in fields:
+        values |= {"ep": None if job.ep == 1 else job.ep, "cp": None if job.cp == 1 else job.cp}
+    if target.engine == "zero" and model.get("bf16"):  # DeepSpeed's own sums have 16 bits
+        values |= {"main_grads": None if model.get("grad_reduce_in_bf16") else "fp32"}
+    values |= {"mics": ranks // copies if job.framework == "deepspeed-mics" else None}
+    return values | {"autoep": job.framework == "deepspeed-autoep" or None}
 
 
 def _served(target: Target, job: Job, model: Facts) -> Document:
@@ -387,7 +454,10 @@ def _file(file: File, keys: Facts) -> str:
     if file.name.endswith(".toml"):
         return tomlkit.dumps(sections).rstrip()
     top = {key: value for key, value in sections.pop("", {}).items() if value}
-    if file.name.endswith(".yml"):
+    if file.name.endswith((".yml", ".yaml")):
+        truth = {"true": True, "false": False}
+        for section in sections.values():
+            section |= {key: truth[value] for key, value in section.items() if value in truth}
         return str(yaml.safe_dump(top | sections, sort_keys=False)).rstrip()
     return json.dumps(top | sections, indent=2)
 

@@ -42,7 +42,7 @@ class File:
 
     name: str
     keys: tuple[str, ...]  # left out where the job does not say their field
-    always: Mapping[str, int] = field(default_factory=dict)
+    always: Mapping[str, int | str] = field(default_factory=dict)
     option: str = ""  # that names it, of a file that is left out where it would say nothing
 
 
@@ -61,6 +61,10 @@ class Target:
     # published models, and the options that name them there, in the place of placeholders
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # what it calls the values of a field; of one that stands here it knows no others
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # fields of a Job that only these of its frameworks express
+    versions: Mapping[str, str] = field(default_factory=dict)
+    # the program's version by a word that only it has
 
     @cached_property
     def fields(self) -> dict[str, str]:
@@ -75,7 +79,7 @@ class Target:
         plain = name.rsplit(".", 1)[-1]
         schema = SCHEMAS.get(self.makes[0] if self.serves else self.id)
         row = schema.options.get(name.lstrip("-").replace("_", "-")) if schema else None
-        row = row or (schema.key_rows.get(name) if schema and schema.serves else None)
+        row = row or (schema.key_rows.get(name) if schema else None)
         if row is None and name.startswith("--") and "." not in name:
             row = OPTIONS[plain_name(name)]
         elif row is None and (key := KEYS.get(plain) or KEYS.get(name)):
@@ -94,6 +98,15 @@ class Target:
         return "megatron" in self.makes
 
     @property
+    def engine(self) -> str:
+        """Whose data parallelism it has."""
+        return framework_of(self.makes[0]).engine
+
+    def version_of(self, text: str) -> str:
+        """The version whose words a text is in; empty where all have them."""
+        return next((self.versions[word] for word in self.versions if word in text), "")
+
+    @property
     def serves(self) -> bool:
         """Whether it starts a server, which has no batch and no training."""
         return any(framework_of(name).serves for name in self.makes)
@@ -103,6 +116,8 @@ class Target:
         """Fields of a Job that it cannot express: torchtitan has no option for a plain etp, and
         TensorRT-LLM derives etp as tp / ep."""
         known = {LEADS_TO.get(name, name) for name in self.fields.values()}
+        known |= {"instances"} if {"replicate", "mics"} & {*self.fields.values()} else set()
+        known |= {"hpz"} & {*self.fields.values()}
         known |= {"etp"} if {"torchtitan", "tensorrt-llm"} & {*self.makes} else set()
         return tuple(name for name in OF_JOB if name not in known)
 

@@ -22,9 +22,10 @@ from groups.tables import read_table
 from training.model import ROUTER_GROUPS, Model
 from training.models import MODELS, model_of_preset, shape_of_preset, training_of_preset
 from training.pipeline.schedules import DEFAULT_VIRTUAL, SCHEDULES
-from training.recipe import ALL_LINEAR, DISPATCHERS, PRECISIONS, Training
+from training.recipe import ALL_LINEAR, DISPATCHERS, MOMENTS, PRECISIONS, Training
 from training.recompute import MODULES, OWN, WORDS, modules_in, modules_of, written
 from training.serving.sglang import A2A
+from training.sharding.words import ENGINES, RESHARDS, SYNCS, UNSAID
 
 from ..values import Document, Facts
 from . import flags
@@ -80,6 +81,11 @@ def training_of(text: Parsed) -> Document:
         found["lora_targets"] = values.get("lora_targets", ALL_LINEAR)
     else:
         found.pop("frozen", None)
+    engine = framework_of(text.framework.job).engine if text.framework else ""
+    if found.get("engine", engine) == "zero" and found.get("precision") == "bf16-fp32":
+        found["precision"] = "bf16-bf16"  # as it sums gradients, if it is not told another format
+        if "main_grads" in values:
+            found["precision"] = f"bf16-{values['main_grads']}"
     found |= _moments(values, str(found.get("precision", "bf16-fp32")))
     found |= _dispatched(values)
     found |= _recomputed(values) | _offloaded(values, found.get("zero") or None)
@@ -390,18 +396,22 @@ def _whole_shape(model: Model) -> Document:
     return options
 
 
-def counted_with(tp: int, experts: int = 0) -> Document:
+def counted_with(tp: int, experts: int = 0, engine: str = "megatron") -> Document:
     """The training defaults of every view, which a command must set, as Megatron's own defaults
     differ (`UNSAID`).
 
     >>> counted_with(tp=1)
     {'precision': 'bf16-fp32', 'zero': 1, 'recompute': 'selective'}
+    >>> counted_with(tp=1, engine="fsdp2")["zero"]
+    3
     >>> [*counted_with(tp=2, experts=8)][3:]
     ['sequence_parallel', 'dispatcher']
     """
     names = ["precision", "zero", "recompute", *(["sequence_parallel"] if tp > 1 else [])]
     names += ["dispatcher"] if experts else []  # Megatron's own is allgather
-    return {name: getattr(Training(), name) for name in names}
+    counted: Document = {name: getattr(Training(), name) for name in names}
+    counted["zero"], counted["precision"] = UNSAID[engine]
+    return counted
 
 
 def _counted(layers: Any) -> Any:
@@ -469,6 +479,13 @@ WRITTEN: dict[str, dict[Any, Document]] = {
     "dispatcher": {"alltoall": {"dispatcher_type": "alltoall"}}
     | {name: {"dispatcher_type": "flex", "dispatcher_backend": name} for name in DISPATCHERS[1:]},
     "dispatch": {"fp8": {"dispatch": "fp8"}},
+    **{
+        name: {word: {name: word} for word in words}
+        for name, words in (
+            *(("engine", ENGINES), ("reshard", RESHARDS), ("sync", SYNCS)),
+            ("optimizer", MOMENTS),
+        )
+    },
 }
 """The fields of launch files for values of a Training; formats, products and schedule name values
 that they cannot express."""

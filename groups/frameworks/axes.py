@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..alternatives import fit
+from ..alternatives import divisors_near, fit
 from ..errors import LayoutError, refusal
 from ..grouping import Grouping
 from ..megatron.parallel_state import FAMILIES, dense_groupings
-from ..mesh import Mesh
+from ..mesh import Mesh, whole_number
 from .framework import EXPERTS_MAIN, MAIN, Framework, Made
 from .megatron import with_experts
 from .sizes import JobSizes
@@ -36,10 +36,23 @@ class AxesRules(Framework):
         self._require_axes({name: getattr(job, name) for name in ("tp", "cp", "pp", "ep")}, world)
         self.require_options(job)
         roles = self._roles_of(job, world)
+        if self.of_node and job.hpz:
+            self._require_part("hpz", job.hpz, roles["dp"].size)
+        if self.replicates:
+            for data in {roles[name].size for name in ("dp", "edp") if name in roles}:
+                self._require_part("instances", job.instances, data)
         made = self.made | {*REPLICAS}
         groups = {name: grouping for name, grouping in roles.items() if name in made}
         expert = roles["ep"].mesh if "ep" in roles else None
         return Made(roles["tp"].mesh, expert, groups, roles)
+
+    def _require_part(self, name: str, ranks: int, data: int) -> None:
+        """Refuses a number of ranks, of copies or of ZeRO++'s second one, that does not divide the
+        data parallel ones."""
+        if data % whole_number(ranks, name):
+            left = self.axes[-1].name if name == "hpz" else self.replicates
+            facts = {"sizes": name, "product": ranks, "world": data, "left": left}
+            raise refusal("does-not-divide", name, *divisors_near(name, ranks, data), **facts)
 
     def _roles_of(self, job: JobSizes, world: int) -> dict[str, Grouping]:
         if not self.expert_axes:

@@ -68,7 +68,8 @@ def launch_command(
     """The options that make a layout in one framework, as text to copy.
 
     Targets are "megatron", "nemo", "megatron-deepspeed", "megatron-deepspeed-bloom", "deepspeed",
-    "torchtitan", "torchtitan-main", "torchtitan-toml", "vllm", "sglang" and "sglang-main". What is
+    "accelerate", "torchtitan", "torchtitan-main", "torchtitan-toml", "vllm", "sglang",
+    "sglang-main" and "tensorrt-llm". What is
     said of the model, the batch and the training is written too, as the page's Launch view does,
     and of a whole model what the page counts with; the rest is left to the framework.
 

@@ -117,7 +117,8 @@ def options_of_page(layout: Layout, state: State) -> dict[str, object]:
     if layout.is_server:
         return options_of(shape, fields, layout.mesh.size("pp")) | _served(layout, state)
     if isinstance(shape, Model):
-        fields = {**counted_with(layout.mesh.size("tp"), shape.experts), **fields}
+        engine = str(fields.get("engine", layout.made_by.engine))
+        fields = {**counted_with(layout.mesh.size("tp"), shape.experts, engine), **fields}
     return options_of(shape, fields, layout.mesh.size("pp"))
 
 
@@ -144,10 +145,6 @@ UNSAYABLE = (
     "offload",
     "kernels",
     "spread",
-    "engine",
-    "reshard",
-    "sync",
-    "optimizer",
     *LORA,
 )
 """Fields of the training that no command expresses."""

@@ -36,7 +36,11 @@ from ..errors import is_amount, refusal
 from ..kinds import LayerKind
 from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, layer_parameters, on_one_rank, stage_parameters
-from ..pipeline.figures import micro_batches_in_flight, outputs_in_flight
+from ..pipeline.figures import (
+    embedded_in_flight,
+    micro_batches_in_flight,
+    outputs_in_flight,
+)
 from ..recipe import PRECISIONS, WIDE, Training
 from ..sharding.held import element_bytes
 from ..sharding.held import states as sharded_states
@@ -225,7 +229,7 @@ def beside_kept(
             _gathered(model, split, training, kind) for kind in kinds or model.kinds
         )
     if parameters.is_first:
-        held = min(split.pp, training.micro_batches)
+        held = embedded_in_flight(training.pipeline(split))
         parts["embedding"] = held * embedding_activations(model, split, training)
     if parameters.is_last:
         held = outputs_in_flight(training.pipeline(split))

@@ -11,7 +11,7 @@ from operator import mul
 
 from ..model import Model
 from ..parameters import StageParameters
-from ..pipeline.figures import outputs_in_flight
+from ..pipeline.figures import embedded_in_flight, outputs_in_flight
 from ..recipe import Training
 from ..sharding.held import LayersHeld, always_gathered, partial_sums, sharding_alone
 from ..sharding.ops import StageOps, ops_of
@@ -44,7 +44,7 @@ def pieces_of(
         fsdp = _stages(model, split, training, numbers)
     else:
         kept = dict.fromkeys(kept, sum(kept.values()) / len(kept))
-    masks, gathered = min(split.pp, training.micro_batches), parts.get("gathered", 0.0)
+    masks, gathered = embedded_in_flight(training.pipeline(split)), parts.get("gathered", 0.0)
     return Pieces(
         {name: parts[name] for name in STATES if name in parts},
         kept,

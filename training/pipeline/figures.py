@@ -199,15 +199,27 @@ def outputs_in_flight(spec: ScheduleSpec) -> int:
     return counted(spec)[1]
 
 
+def embedded_in_flight(spec: ScheduleSpec) -> int:
+    """The most micro-batches whose embedding's dropout mask the first stage keeps: p of them, or as
+    many as an order holds that holds fewer.
+
+    >>> [embedded_in_flight(ScheduleSpec(name, p=4, m=8)) for name in ("1f1b", "v-min")]
+    [4, 3]
+    """
+    least = min(spec.p, spec.m)
+    return least if spec.rule.closed else min(least, counted(spec)[2])
+
+
 @kept
-def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
-    """`peaks` and `outputs_in_flight`, counted from the order itself.
+def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int, int]:
+    """`peaks`, `outputs_in_flight` and the most that the first stage holds, counted from the order
+    itself.
 
     With each p more micro-batches the peak of a long step stays equal or grows by the same number,
     so two short steps determine it.
 
     >>> counted(ScheduleSpec("gpipe", p=2, m=4096))
-    ((4096.0, 4096.0), 4096)
+    ((4096.0, 4096.0), 4096, 4096)
     """
     fewer = settled(spec)
     sizes = (fewer,) if fewer == spec.m else (fewer, fewer + spec.p)
@@ -216,9 +228,12 @@ def counted(spec: ScheduleSpec) -> tuple[tuple[float, ...], int]:
         shorter = replace(spec, m=size)
         shorter.require_drawn()
         plans.append(shorter.plan())
-    held = [np.append(peaks_of(plan, (B, W)) * plan.share, _outputs(plan)) for plan in plans]
-    most = held[0] + (held[-1] - held[0]) * ((spec.m - fewer) / spec.p)
-    return tuple(most[:-1].tolist()), round(most[-1])
+    held = [
+        np.append(peaks_of(plan, (B, W)) * plan.share, (_kept(plan, -1, (B, I)), _kept(plan, 0)))
+        for plan in plans
+    ]
+    *most, last, first = held[0] + (held[-1] - held[0]) * ((spec.m - fewer) / spec.p)
+    return tuple(map(float, most)), round(last), round(first)
 
 
 def is_known(name: str, p: int, v: int) -> bool:
@@ -233,10 +248,10 @@ def is_taken(spec: ScheduleSpec) -> bool:
     return spec.is_taken and (spec.rule.closed is not None or longest.num_ops <= MOST_OPS)
 
 
-def _outputs(plan: PipelinePlan) -> int:
-    """The most micro-batches between their forward and their backward in the last stage."""
-    where = plan.where.reshape(plan.stages, plan.m, 4)[-1]
-    back = np.sort(np.maximum(where[:, B], where[:, I]))
+def _kept(plan: PipelinePlan, stage: int, until: tuple[int, int] = (B, W)) -> int:
+    """The most micro-batches between their forward and their backward in a stage."""
+    where = plan.where.reshape(plan.stages, plan.m, 4)[stage]
+    back = np.sort(np.maximum(where[:, until[0]], where[:, until[1]]))
     begun = np.arange(1, plan.m + 1)
     return int((begun - np.searchsorted(back, np.sort(where[:, F]))).max())
 

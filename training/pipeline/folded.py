@@ -21,6 +21,7 @@ zbv_greedy.py, whose orders these are for any times: it finds them for equal one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -85,11 +86,11 @@ def _squeezed(name: str, p: int, m: int) -> tuple[tuple[np.ndarray, ...], ...]:
     blocks = [BLOCKS[name](p, rank) for rank in range(p)]
     ranks = [[list(range(at, at + PERIOD * m, PERIOD)) for at in block] for block in blocks]
     for rows in ranks:
-        rows.append(sorted(sum(weights(rows), [])))
+        rows.append(sorted(chain(*weights(rows))))
     _move(ranks, with_weights=True)
     ranks = [rows[:WEIGHTS] for rows in soonest(ranks)]
     _move(ranks, with_weights=False)
-    ranks = soonest([[*rows, sorted(sum(weights(rows), []))] for rows in ranks])
+    ranks = soonest([[*rows, sorted(chain(*weights(rows)))] for rows in ranks])
     return tuple(_in_order(rows[:WEIGHTS], m) for rows in ranks)
 
 
@@ -137,8 +138,8 @@ def in_turns(ranks: Sequence[Rows]) -> Iterator[tuple[int, int, int]]:
         for kind, slots in enumerate(rows)
         for number, slot in enumerate(slots)
     ]
-    for _, *op in sorted(ops):
-        yield tuple(op)
+    for _, rank, kind, number in sorted(ops):
+        yield rank, kind, number
 
 
 def soonest(ranks: Sequence[Rows]) -> list[Rows]:

@@ -23,6 +23,7 @@ UNSAID = {
     "megatron": (1, "bf16-fp32"),
     "ddp": (0, "bf16-fp32"),
     "fsdp2": (3, "bf16-fp32"),
-    "zero": (1, "bf16-bf16"),
+    "zero": (0, "bf16-bf16"),
 }
-"""What an engine does where nobody says its stage of ZeRO and its formats."""
+"""What an engine does where nobody says its stage of ZeRO and its formats (deepspeedai/DeepSpeed
+edaa722 deepspeed/runtime/zero/config.py, stage)."""
