@@ -129,9 +129,9 @@ def test_a_word_of_some_versions_is_said():
     """deepspeedai/DeepSpeed 0.19.8 refuses mics_shard_size; huggingface/accelerate 1.10.0 brought
     parallelism_config."""
     mics = emit(Job(2, framework="deepspeed-mics", instances=4), {"zero": 3}, "deepspeed")
-    assert mics.startswith("# as DeepSpeed 0.19.6 calls it; other versions may differ\n")
+    assert mics.startswith("# DeepSpeed 0.19.6's words; other versions may differ\n")
     hsdp = emit(Job(2, framework="fsdp", instances=2), {}, "accelerate")
-    assert "# as Accelerate 1.10 calls it" in hsdp
+    assert "# Accelerate 1.10's words" in hsdp
     assert not emit(Job(2, framework="deepspeed"), {"zero": 3}, "deepspeed").startswith("#")
 
 

@@ -72,7 +72,7 @@ COMMENTS = {
     "to_fill_in": "to fill in: {names}",
     "of_a_model": ", of a model with {sizes}",
     "on_others": "on every node but the first add {option}",
-    "version": "as {version} calls it; other versions may differ",
+    "version": "{version}'s words; other versions may differ",
 }
 """Comments about what the reader must do; the page has them in its own language."""
 

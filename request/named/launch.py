@@ -8,6 +8,7 @@ from formats.launch import Parsed, parse
 from formats.launch.training import counted_with, options_of, served_of, training_of
 from formats.values import Document
 from groups import LayoutError
+from groups.frameworks import framework_of
 from groups.layout import SERVED, Layout
 from groups.mesh import whole_number
 from groups.stages.holdings import MAX_BATCH
@@ -75,9 +76,19 @@ def with_pasted(state: State, read: Parsed) -> State:
     silent = [name for name in UNASKED if name not in read.asks]
     if "layers" in read.values or "model" in training_of(read):
         silent += ["layers", "vpp", "account", "experts"]
-    values = {name: STARTS[name] for name in silent} | read.assumed | read.values
+    values: Document = {name: STARTS[name] for name in silent} | _without_axes(read)
+    values |= {**read.assumed, **read.values}
     known = [name for name in fields_of("job") if name in values and name not in read.defaulted]
     return replace(state, **{name: values[name] for name in known})
+
+
+def _without_axes(read: Parsed) -> Document:
+    """The axes that a text's framework does not have are 1, whatever the page has."""
+    if read.framework is None:
+        return {}
+    made_by = framework_of(read.framework.job)
+    axes = {own.axis for own in (*made_by.axes, *made_by.expert_axes)}
+    return {name: "1" for name in ("tp", "pp") if name not in axes}
 
 
 # -- what the page says, as a command has it ------------------------------------------------------
