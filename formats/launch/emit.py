@@ -455,9 +455,9 @@ def _file(file: File, keys: Facts) -> str:
         return tomlkit.dumps(sections).rstrip()
     top = {key: value for key, value in sections.pop("", {}).items() if value}
     if file.name.endswith((".yml", ".yaml")):
-        truth = {"true": True, "false": False}
-        for section in sections.values():
-            section |= {key: truth[value] for key, value in section.items() if value in truth}
+        truth: Document = {"true": True, "false": False}
+        for name, own in sections.items():
+            sections[name] = {key: truth.get(value, value) for key, value in own.items()}
         return str(yaml.safe_dump(top | sections, sort_keys=False)).rstrip()
     return json.dumps(top | sections, indent=2)
 

@@ -176,7 +176,7 @@ def _after(ranks: Sequence[Rows], rank: int, kind: int, number: int) -> int:
 
 def _move(ranks: list[Rows], *, with_weights: bool) -> None:
     """Moves ops to earlier slots, in place."""
-    held = [(Held if with_weights else HeldAtMost)(rows) for rows in ranks]
+    held = [(Slots if with_weights else SlotsAtMost)(rows) for rows in ranks]
     most = max(each.most for each in held)
     last = len(ranks[0][DOWN]) - 1
     moves, is_under_way = with_weights, False
@@ -193,7 +193,7 @@ def _move(ranks: list[Rows], *, with_weights: bool) -> None:
             moves = True
 
 
-class Held:
+class Slots:
     """What a rank holds after each slot, in chunks of a micro-batch, with W where they are."""
 
     ADDED = (1, 1, 0, 0, -1, 0)  # by type; the last one: a free slot
@@ -232,7 +232,7 @@ class Held:
         return True
 
 
-class HeldAtMost(Held):
+class SlotsAtMost(Slots):
     """What a rank holds after each slot with a W in every free slot that has one to run."""
 
     def _count(self) -> None:
