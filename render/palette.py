@@ -125,6 +125,18 @@ def _shades(theme: str) -> dict[str, str]:
     return {**dict(zip(HEAT_SHADES, (*heat, over))), **dict(chain), "blank": blank}
 
 
+FILLS: dict[str, dict[str, str]] = {
+    theme: dict(zip((f"{one}{step}" for one in ("kept", "step") for step in range(5)), row.split()))
+    for theme, row in {
+        "light": "#324457 #56677c #798aa1 #c7d3e2 #9db0c7 #00867e #b6fbf3 #75d4ca #00605a #39aba2",
+        "dark": "#d8e4f3 #a5b8cf #8092a9 #394b5f #5d6f84 #46b6ad #00423d #00665f #83dbd2 #008e86",
+    }.items()
+}
+FILLS["page"] = {name: f"var(--{name})" for name in FILLS["light"]}
+"""What fills a GPU or a bar, by name: inks for what it keeps from step to step, and shades of the
+one scale for what a step makes and frees. No hue of a kind and no colour of a group, and each
+lighter or darker than those beside it, so that lightness alone tells them apart."""
+
 ROWS: dict[str, tuple[str, str]] = {
     "light": ("#eef2f7", "#e2e8f0"),
     "dark": ("#1e293b", "#2b384d"),
@@ -218,6 +230,15 @@ def ramp(first: str, last: str, count: int) -> list[tuple[int, int, int]]:
     at = np.linspace(0, 1, max(count, 1))[:, None]
     steps = np.rint((1 - at) * rgb(first) + at * rgb(last)).astype(int)
     return list(map(tuple, steps.tolist()))
+
+
+def fill_of(colour: str, theme: str) -> str:
+    """The colour of a chart's part: by its name in FILLS, or as it is.
+
+    >>> fill_of("kept0", "light"), fill_of("kept0", "page"), fill_of("#475569", "dark")
+    ('#324457', 'var(--kept0)', '#475569')
+    """
+    return FILLS[theme].get(colour, colour)
 
 
 @lru_cache(maxsize=8)

@@ -195,9 +195,7 @@ def test_the_parts_have_the_colours_of_the_page():
     (_, bars), *_ = memory_slide(context)
     listed = select(str(memory_html(context)), 'li[style^="--part:"]')
     on_page = tuple((one.attributes["style"], one.first_child.text_content) for one in listed)
-    assert on_page == tuple(
-        (f"--part:var(--g{PALETTE.index(colour)})", words) for colour, words in bars.legend
-    )
+    assert on_page == tuple((f"--part:var(--{fill})", words) for fill, words in bars.legend)
 
 
 @pytest.mark.parametrize("theme", THEMES)

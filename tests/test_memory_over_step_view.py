@@ -92,7 +92,7 @@ def test_a_gpu_of_another_stage_leads_to_the_fullest():
 
 def test_the_chart_is_drawn_for_files_too():
     held = held_over_step(Context.of(JOB))
-    drawn = chart_of(Context.of(JOB), held, PALETTE)
+    drawn = chart_of(Context.of(JOB), held)
     assert DRAWINGS[AreasChart] is draw_areas
     assert [*draw_areas(drawn, "dark")]
     assert drawn.sums.max() == pytest.approx(held.total)

@@ -18,7 +18,6 @@ from groups import LayoutError, coordinates
 from groups.frameworks import FRAMEWORKS
 from render.draw.shards import draw_shards
 from render.marks import Blocks, Words
-from render.palette import PALETTE
 from render.scenes.heat import Heat, levels
 from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.heat import heat_svg
@@ -346,10 +345,11 @@ def test_a_cell_prints_its_rank_and_amount_and_leads_to_the_rank():
     assert [written(text) for text in select(svg, "text")] == ["N0", "0", "10", "1", "99"]
 
 
-def test_parts_have_colours_of_the_palette_each_its_own():
-    assert set(COLOURS) == set(PARTS)
+def test_each_part_has_a_fill_of_its_own_inks_for_what_stays_between_steps():
+    assert list(COLOURS) == list(PARTS)
     assert len(set(COLOURS.values())) == len(PARTS)
-    assert set(COLOURS.values()) <= set(range(len(PALETTE)))
+    kept = [part for part, fill in COLOURS.items() if fill.startswith("kept")]
+    assert kept == ["weights", "copies", "gradients", "optimizer", "gathered"]
 
 
 #      W      G      O       of 3 ranks, shares that each holds: solid 1, faint -1

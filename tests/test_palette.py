@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import colorsys
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -34,6 +35,9 @@ from render.palette import (
 from render.scenes import geometry
 from render.scenes import groups as scene
 from render.scenes.timeline import PHASES
+from request.context import Context
+from request.state import State
+from views.all import VIEWS
 
 THEMES = ("light", "dark")
 DEFICIENCIES = ("Deuteranomaly", "Protanomaly")
@@ -369,3 +373,39 @@ def test_the_most_bytes_have_the_strongest_shade_whoever_sends_them():
     shades = [palette.shade_of(share) for share in (0.0, 0.2, 0.5, 1.0)]
     assert shades == sorted(shades)
     assert len({*shades}) == 4
+
+
+@every("theme", THEMES)
+def test_what_fills_a_gpu_has_colours_of_its_own_that_lightness_tells_apart(theme):
+    """Inks and shades of the one scale: no hue of a kind, no group's colour, nor that of waiting;
+    neighbours 8 apart to any eye, and in grey by 10 of lightness."""
+    fills = [*palette.FILLS[theme].values()]
+    assert len({*fills}) == len(fills) == 10
+    others = [*GROUPS[theme], *KIND_TINTS[theme].values(), palette.WAITING[theme]]
+    for fill, (_, a, b) in zip(fills, lab(fills)):
+        is_grey, (hue, _) = np.hypot(a, b) < 16, hue_and_strength(fill)
+        assert is_grey or min(abs(hue - other) for other in KIND_HUES) > 25
+        assert fill not in others
+    for deficiency in (None, *DEFICIENCIES):
+        seen = lab(fills, deficiency)
+        assert least_apart(seen[:-1], seen[1:]) >= 8
+        assert nearest(fills, deficiency) >= (9 if deficiency is None else 4.5)
+    assert np.abs(np.diff(lab(fills)[:, 0])).min() >= 10
+
+
+PAGES = (
+    {"view": "memory", "model": "llama3-8b", "tp": 2, "pp": 4},
+    {"view": "memory", "model": "deepseek-v3", "nodes": 32, "tp": 1, "pp": 16, "ep": 16},
+    {"view": "memory", "framework": "vllm", "model": "llama3-8b", "nodes": 1, "tp": 8, "pp": 1},
+    {"view": "estimate", "framework": "vllm", "model": "llama3-8b", "nodes": 1, "tp": 8, "pp": 1},
+    {"view": "moves", "nodes": 2, "tp": 2, "pp": 2},
+)
+
+
+@every("fields", PAGES)
+def test_no_view_of_amounts_paints_in_the_colours_of_groups(fields):
+    """But for who holds which share (`svg.shards`), where a colour is a rank of one group."""
+    page = str(VIEWS[fields["view"]].html(Context.of(State(**fields))))
+    shares = re.compile(r'<svg class="shards".*?</svg>', re.DOTALL)
+    assert not re.findall(r"var\(--g\d\)", shares.sub("", page))
+    assert re.search(r"--(kept|step)\d", page)

@@ -16,7 +16,7 @@ from groups import LayoutError
 from render.draw.server import draw_strip, draw_tile, hatched
 from render.files.figure import figure, scene_marks
 from render.marks import Blocks, Lines, Words
-from render.palette import GROUPS
+from render.palette import FILLS
 from render.scenes.server import MOST_REQUESTS, RequestStrip, Segment, ServerPicture, Tile
 from request.answers.memory import server_memory
 from request.context import Context
@@ -153,10 +153,17 @@ def marks_of(marks, kind):
 
 def test_a_bar_is_as_long_as_its_share_and_hatched_where_another_holds_the_same():
     tile = Tile(
-        "GPU 0", (Segment(3, 0.25), Segment(0, 0.5, is_copied=True)), (5,), True, "", ("x",)
+        "GPU 0",
+        (Segment("kept0", 0.25), Segment("step0", 0.5, is_copied=True)),
+        (5,),
+        True,
+        "",
+        ("x",),
     )
     marks = list(draw_tile(tile, "light"))
-    weights, cache = (mark for mark in marks_of(marks, Blocks) if mark.fill in GROUPS["light"])
+    weights, cache = (
+        mark for mark in marks_of(marks, Blocks) if mark.fill in FILLS["light"].values()
+    )
     assert cache.sizes[0] == pytest.approx(2 * weights.sizes[0])
     assert cache.corners[0][0] == pytest.approx(weights.corners[0][0] + weights.sizes[0])
     hatch = marks_of(marks, Lines)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Mark, Words
+from ..palette import fill_of
 from ..scenes.areas import AreasChart
 from .charts import WARNING
 
@@ -21,7 +22,9 @@ OPS = {"B": "#8fa3bf", "I": "#64748b", "W": "#b3bfce"}
 def draw_plot(chart: AreasChart, theme: str) -> Iterator[Mark]:
     """The areas, the ops below them, and the line at the limit."""
     look = LOOKS[theme]
-    yield Layer("areas", [Lines([line], fill=colour) for colour, line in chart.outlines()])
+    yield Layer(
+        "areas", [Lines([line], fill=fill_of(colour, theme)) for colour, line in chart.outlines()]
+    )
     y = chart.foot + 4
     boxes: dict[str, list[tuple[float, float, float, float]]] = {}
     for op in chart.ops:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Layer, Lines, Look, Mark, Pixels, Words
-from ..palette import SHADE_INKS, SHADES, WAITING, ink, ramp, rgb
+from ..palette import SHADE_INKS, SHADES, WAITING, fill_of, ink, ramp, rgb
 from ..scenes.charts import HELD, BarsChart, HeldChart, MatrixChart, TimelineChart
 from ..scenes.geometry import GAP
 from ..scenes.heat import Heat, cell_texts
@@ -46,7 +46,7 @@ def draw_bars(chart: BarsChart, theme: str) -> Iterator[Mark]:
         for colour, size in bar.parts:
             corners.append((x, top))
             sizes.append((size * chart.pixels, side))
-            fills.append(colour)
+            fills.append(fill_of(colour, theme))
             x += size * chart.pixels
         line, is_over = top + side / 2, bar.is_over
         warned = WARNING[theme] if is_over else look.ink

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..marks import LABEL, LOOKS, Blocks, Lines, Mark, Words
-from ..palette import GROUP_INK, GROUPS
+from ..palette import FILLS, GROUP_INK, PLAIN_CELL, fill_of
 from ..scenes.server import (
     APART,
     BAR,
@@ -24,6 +24,9 @@ from ..scenes.server import (
     Tile,
 )
 
+CACHE = "step0"
+"""The fill of the cache."""
+
 HATCH = 5.0
 """Pixels between two lines of a hatch."""
 
@@ -32,14 +35,14 @@ def draw_bar(
     bar: Sequence[Segment], theme: str, left: float = 0.0, top: float = 0.0
 ) -> Iterator[Mark]:
     """The bar of a tile: the same on all GPUs with the same content."""
-    look, colours = LOOKS[theme], GROUPS[theme]
+    look = LOOKS[theme]
     x, y = left + PAD, top + BAR_TOP
     yield Blocks(np.array([[x, y]]), np.array([TILE, BAR]), look.ground)
     for segment in bar:
         long = TILE * segment.share
         if long >= 0.2:
             corner, size = np.array([[x, y]]), np.array([long, BAR])
-            yield Blocks(corner, size, colours[segment.colour])
+            yield Blocks(corner, size, fill_of(segment.colour, theme))
             if segment.is_copied:
                 yield Lines(hatched(x, y, long, BAR), look.quiet, 0.8)
         x += long
@@ -49,7 +52,7 @@ def draw_tile(
     tile: Tile, theme: str, left: float = 0.0, top: float = 0.0, *, with_bar: bool = True
 ) -> Iterator[Mark]:
     """A GPU as a card; its bar may be drawn once for many."""
-    look, colours = LOOKS[theme], GROUPS[theme]
+    look = LOOKS[theme]
     edge, wide = (look.ink, 1.8) if tile.is_chosen else (look.edge, 1.0)
     corner, size = np.array([[left + 1, top + 1]]), np.array([tile.width - 2, tile.height - 2])
     yield Blocks(corner, size, look.page, edge=edge, width=wide, radius=4)
@@ -60,8 +63,7 @@ def draw_tile(
     y = top + BAR_TOP + BAR + PAD
     if tile.heads:
         shown = np.array([[x + place * (SQUARE + 1.5), y] for place in range(len(tile.heads))])
-        fills = [colours[head % len(colours)] for head in tile.heads]
-        yield Blocks(shown, np.array([SQUARE, SQUARE]), fills, edge=look.edge, radius=2)
+        yield Blocks(shown, np.array([SQUARE, SQUARE]), PLAIN_CELL[theme], edge=look.edge, radius=2)
         for (sx, sy), head in zip(shown.tolist(), tile.heads):
             if tile.is_copied:
                 yield Lines(hatched(sx, sy, SQUARE, SQUARE), look.quiet, 0.6)
@@ -82,23 +84,23 @@ def draw_strip(
     strip: RequestStrip, theme: str, left: float = 0.0, top: float = 0.0
 ) -> Iterator[Mark]:
     """The cache as one bar, with a box for each request; the rest is too small for a whole one."""
-    look, colours = LOOKS[theme], GROUPS[theme]
+    look, fill = LOOKS[theme], FILLS[theme][CACHE]
     whole = int(strip.requests)
     frame = np.array([[left, top]]), np.array([strip.length, STRIP])
     yield Blocks(*frame, look.ground, edge=look.edge)
     if strip.is_band:
-        yield Blocks(*frame, colours[0])
+        yield Blocks(*frame, fill)
         every = np.linspace(0, strip.length, MOST_REQUESTS + 1)[1:-1]
         lines = [[(left + at, top), (left + at, top + STRIP)] for at in every.tolist()]
         yield Lines(lines, look.page, 0.7, opacity=0.8)
     elif whole:
         each = strip.length / strip.requests
         corners = np.array([[left + place * each, top] for place in range(whole)])
-        yield Blocks(corners, np.array([each, STRIP]), colours[0], edge=look.page)
+        yield Blocks(corners, np.array([each, STRIP]), fill, edge=look.page)
         if each >= 16:
             for place in range(whole):
                 x, y = left + (place + 0.5) * each, top + STRIP / 2 + 4
-                yield Words(x, y, str(place + 1), LABEL, GROUP_INK[theme], "middle")
+                yield Words(x, y, str(place + 1), LABEL, look.page, "middle")
     if strip.label:
         yield Words(left, top + STRIP + LABEL + 4, strip.label, LABEL, look.quiet)
 

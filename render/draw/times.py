@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Slot, Words, ring
-from ..palette import KIND_COLOURS, KIND_TINTS
+from ..palette import FILLS
 from ..scenes.times import AXIS, ROW, TOP, TimesChart
 
 DOT, BAR = 4.5, 9.0
@@ -20,7 +20,8 @@ UNITS = {-6: "1 µs", -5: "10 µs", -4: "100 µs", -3: "1 ms", -2: "10 ms", -1: 
 
 def draw_times(chart: TimesChart, theme: str) -> Iterator[Mark]:
     """A row for each rule, one for measured times, and an axis with powers of ten."""
-    look, colour, tint = LOOKS[theme], KIND_COLOURS[theme]["tp"], KIND_TINTS[theme]["tp"]
+    look = LOOKS[theme]
+    colour, tint, seen = (FILLS[theme][name] for name in ("step3", "step2", "kept1"))
     bottom = chart.height - AXIS
     low, high = chart.powers
     for power in range(low, high + 1):
@@ -46,13 +47,13 @@ def draw_times(chart: TimesChart, theme: str) -> Iterator[Mark]:
     yield Words(*label, LABEL, look.quiet, "end")
     for place, one in enumerate(chart.measured):
         at = chart.x(one.seconds), y + (place % 3 - 1) * ROW / 5
-        fill = KIND_COLOURS[theme]["cp"] if one.is_direct else look.page
+        fill = seen if one.is_direct else look.page
         if theme == "page":
             circle = f'cx="{at[0]:.1f}" cy="{at[1]:.1f}" r="{DOT}" fill="{fill}"'
-            stroke = f'stroke="{KIND_COLOURS[theme]["cp"]}" stroke-width="1.5"'
+            stroke = f'stroke="{seen}" stroke-width="1.5"'
             yield Slot(f"<circle {circle} {stroke}><title>{escape(one.text)}</title></circle>")
         else:
-            yield ring(*at, DOT, KIND_COLOURS[theme]["cp"], 1.5, fill)
+            yield ring(*at, DOT, seen, 1.5, fill)
     seconds, least_text = chart.least
     if seconds > 0:
         x = chart.x(seconds)

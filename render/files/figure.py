@@ -55,6 +55,7 @@ from ..marks import (
     flat,
     stacked,
 )
+from ..palette import fill_of
 from ..scenes.areas import AreasChart
 from ..scenes.charts import BarsChart, HeldChart, MatrixChart, PointsChart, TimelineChart
 from ..scenes.cluster import ClusterPicture
@@ -185,7 +186,8 @@ class Legend:
             x = math.inf  # what a scene adds begins in a line of its own
             legend_of = getattr(scene, "legend_of", None)
             lines = legend_of(theme, words) if legend_of else getattr(scene, "legend", ())
-            for swatch, text in lines:
+            for colour, text in lines:
+                swatch = fill_of(colour, theme)
                 if (swatch, text) in entries:
                     continue
                 before = SWATCH if swatch else 0.0

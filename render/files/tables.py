@@ -27,6 +27,7 @@ from ..marks import (
     shortened,
     wrapped,
 )
+from ..palette import fill_of
 from ..scenes.charts import DOTS, HERE, Entry, PointsChart
 from ..scenes.geometry import LETTERS
 
@@ -189,7 +190,7 @@ def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:
             top = y + (tall - LINE * len(lines[at])) / 2
             if isinstance(shown, BarCell):
                 middle = top + LINE / 2 if shown.text else y + tall / 2
-                yield from _bar(x, middle, shown, chart.columns[at] if shown.text else BAR)
+                yield from _bar(x, middle, shown, chart.columns[at] if shown.text else BAR, theme)
             for place, line in enumerate(lines[at]):
                 is_first = number == chart.marked and place == 0
                 is_plain = place == 0 or at == len(row) - 1 or isinstance(shown, BarCell)
@@ -199,12 +200,12 @@ def draw_table(chart: TableChart, theme: str) -> Iterator[Mark]:
         y += tall
 
 
-def _bar(x: float, middle: float, bar: BarCell, wide: float) -> Iterator[Mark]:
+def _bar(x: float, middle: float, bar: BarCell, wide: float, theme: str) -> Iterator[Mark]:
     ends = np.cumsum([0.0, *(share for _, share in bar.parts)]) * wide
     side = BAR_SIDE if wide == BAR else BAR_SIDE - 3
     corners = np.stack([x + ends[:-1], np.full(len(bar.parts), middle - side / 2)], axis=-1)
     sizes = np.stack([np.diff(ends), np.full(len(bar.parts), side)], axis=-1)
-    yield Blocks(corners, sizes, [colour for colour, _ in bar.parts])
+    yield Blocks(corners, sizes, [fill_of(colour, theme) for colour, _ in bar.parts])
 
 
 MOST_LINES, LONGEST = 26, 96

@@ -33,7 +33,8 @@ class OpBox(NamedTuple):
 class AreasChart:
     """Areas below a dashed line at ``limit``.
 
-    times: float64, shape (points,); parts: colour and sizes of each, from the lowest up; unit: of
+    times: float64, shape (points,); parts: colour (or its name in
+    `palette.FILLS`) and sizes of each, from the lowest up; unit: of
     sizes, with which the axis is labelled; most: the fullest point, with its text.
     """
 

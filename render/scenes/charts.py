@@ -114,7 +114,8 @@ class HeldChart(OverTime):
 
 
 class Bar(NamedTuple):
-    """One row: its name, the colour and size of each part, and the text at its end."""
+    """One row: its name, the colour (or its name in `palette.FILLS`) and size of each part, and the
+    text at its end."""
 
     name: str
     parts: tuple[tuple[str, float], ...]

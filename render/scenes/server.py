@@ -3,12 +3,10 @@ requests at full length that fit into the cache."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..marks import LABEL
-from ..palette import GROUPS
 
 TILE, BAR, SQUARE, PAD = 112.0, 16.0, 15.0, 6.0
 """Pixels: width of a tile, height of its bar, side of a KV head's square, and padding."""
@@ -31,18 +29,18 @@ STRIP = 26.0
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a bar: its colour of GROUPS, its share of the GPU, and whether another rank holds
-    the same."""
+    """A part of a bar: the name of its colour in `palette.FILLS`, its share of the GPU, and whether
+    another rank holds the same."""
 
-    colour: int
+    colour: str
     share: float
     is_copied: bool = False
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One GPU. heads: numbers of its KV heads; colours: of each, the same on ranks with the same
-    head; note: about heads without squares; lines: further texts."""
+    """One GPU. heads: numbers of its KV heads; note: about heads without squares; lines: further
+    texts."""
 
     name: str
     bar: tuple[Segment, ...]
@@ -94,7 +92,7 @@ class ServerPicture:
 
     nodes: tuple[tuple[str, tuple[Tile, ...]], ...]
     strip: RequestStrip
-    legend: tuple[tuple[int | None, str], ...] = ()
+    legend: tuple[tuple[str, str], ...] = ()
     line: str = ""
     """What the engine prints."""
 
@@ -117,7 +115,3 @@ class ServerPicture:
         rows = sum(-(-len(tiles) // self.across) for _, tiles in self.nodes)
         below = self.strip.height + (LABEL + 10 if self.line else 0)
         return len(self.nodes) * TITLE + rows * self.step[1] + APART + below
-
-    def legend_of(self, theme: str, _: object) -> Sequence[tuple[str, str]]:
-        colours = GROUPS[theme]
-        return [("" if at is None else colours[at], text) for at, text in self.legend]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..draw.groups import draw_overview, draw_panel
 from ..palette import (
+    FILLS,
     GROUP_INK,
     GROUPS,
     KIND_COLOURS,
@@ -62,7 +63,7 @@ def _named(theme: str) -> str:
         colours |= {f"{name}-{step}": colour for step, colour in steps}
     colours |= {f"role-cell{i}": colour for i, colour in enumerate(ROLE_CELLS[theme])}
     colours |= {f"role-held{i}": colour for i, colour in enumerate(STEP_MARKS[theme])}
-    colours |= SHADES[theme]
+    colours |= SHADES[theme] | FILLS[theme]
     colours |= {f"on-{name}": colour for name, colour in SHADE_INKS[theme].items()}
     colours |= {"gi": GROUP_INK[theme], "gn": NO_GROUP[theme], "cell": PLAIN_CELL[theme]}
     colours["wait"] = WAITING[theme]

@@ -12,6 +12,7 @@ from groups import LayoutError
 from render.draw.server import draw_tile
 from render.draw.speed import draw_speed
 from render.files.tables import BarCell, TableChart
+from render.palette import fill_of
 from render.scenes.server import Segment, Tile
 from render.svg.marks import scene_svg
 from request.answers.served.speed import serving_job, speed_of
@@ -52,13 +53,10 @@ from ..parts.load import load_inputs
 from ..parts.speed import chart_of
 
 COLOURS = {
-    "weights": "#475569",
-    "cache": "#577de3",
-    "compute": "#15803d",
-    "messages": "#e0a100",
-    "overhead": "#94a3b8",
+    **{"weights": "kept0", "cache": "step0", "compute": "kept4"},
+    **{"messages": "#e0a100", "overhead": "kept3"},
 }
-"""The colour of each part of a step, in files."""
+"""The fill of each part of a step, that of memory where it is memory that is read."""
 
 
 def served_html(context: Context) -> Markup:
@@ -150,14 +148,11 @@ def _near(found: ServedLayout, language: str) -> Markup:
 MOST_TILES = 8
 """The most GPUs of a server that are drawn: they all do alike."""
 
-BARS = {"weights": 3, "cache": 0, "compute": 8, "messages": 9, "overhead": 1}
-"""The colour of each part of a step, as an index of the groups' colours."""
-
 
 def tiles_of(found: ServedLayout, language: str) -> list[Tile]:
     """The GPUs of one server, each with the parts of its step, what it reads and what it sends."""
     say, speed, moved = saying(SPEED, language), found.speed, moved_bytes(found)
-    bar = tuple(Segment(BARS[name], speed.parts[name] / speed.seconds) for name in BARS)
+    bar = tuple(Segment(COLOURS[name], speed.parts[name] / speed.seconds) for name in COLOURS)
     read = say("reads", size=bytes_text(moved["weights"] + moved["cache"]))
     sent = say("sends", size=bytes_text(moved["messages"]))
     lines = (read, sent) if moved["messages"] else (read,)
@@ -173,8 +168,8 @@ def _gpus(found: ServedLayout, language: str) -> Markup:
         for tile in tiles
     )
     keys = (
-        tag("li", say(f"part_{name}"), style=f"--part:var(--g{colour})")
-        for name, colour in BARS.items()
+        tag("li", say(f"part_{name}"), style=f"--part:{fill_of(colour, 'page')}")
+        for name, colour in COLOURS.items()
         if found.speed.parts[name]
     )
     others = found.asked.gpus - len(tiles)

@@ -35,7 +35,7 @@ from ..base.html import as_json
 from ..parts.chain import ROLES, chain_of
 from ..parts.measured import measured, outlier_name, outlier_text, range_of
 from ..parts.numbers import numbers_html
-from ..parts.values import heat_of
+from ..parts.values import ends_of, heat_of
 from .film import strip_of
 
 MOST_IDLE = 0.3
@@ -224,7 +224,7 @@ def numbers_lens(context: Context) -> dict[str, object]:
         "levels": "".join("-" if level == LEVELS else str(level) for level in heat.level.tolist()),
         "steps": LEVELS,
         "numbers": ["" if math.isnan(value) else f"{value:,.6g}" for value in values.tolist()],
-        "scale": [printed["least"], printed["most"]],
+        "scale": [f"{end:,.4g}" for end in ends_of(values)],
         "notes": notes,
         "ways": _ways(outliers, language),
     }

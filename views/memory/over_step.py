@@ -7,7 +7,6 @@ from markupsafe import Markup
 
 from descriptions import MEMORY, PAGE, joined
 from render.draw.areas import draw_plot
-from render.palette import GROUPS
 from render.scenes.areas import AreasChart, OpBox, stacked
 from render.svg.marks import marks_svg
 from request.answers.memory import chosen_rank, held_over_step
@@ -33,7 +32,7 @@ def over_step_html(context: Context) -> Markup:
     """
     language, say = context.language, saying(MEMORY, context.language)
     held, rank = held_over_step(context), chosen_rank(context)
-    chart = chart_of(context, held, tuple(GROUPS["page"]))
+    chart = chart_of(context, held)
     title = say("over_step_title", rank=f"{rank:,}", stage=held.stage)
     return together(
         tag("h3", title),
@@ -52,8 +51,7 @@ def over_step_html(context: Context) -> Markup:
     )
 
 
-def chart_of(context: Context, held: MemoryOverStep, palette: tuple[str, ...]) -> AreasChart:
-    """The chart in the colours of a palette."""
+def chart_of(context: Context, held: MemoryOverStep) -> AreasChart:
     say, capacity = saying(MEMORY, context.language), context.trained.capacity
     points: list[tuple[float, dict[str, float]]] = []
     for op in held.ops:
@@ -61,9 +59,9 @@ def chart_of(context: Context, held: MemoryOverStep, palette: tuple[str, ...]) -
             points.append((op.start, points[-1][1]))  # it waits
         points += [(point.at, point.parts) for point in op.points]
     times, sizes = stacked(points, PARTS)
-    parts = tuple((palette[COLOURS[name]], each) for name, each in sizes.items())
+    parts = tuple((COLOURS[name], each) for name, each in sizes.items())
     most = int(np.argmax(np.sum([*sizes.values()], axis=0)))
-    legend = tuple((palette[COLOURS[name]], say(f"part_{name}")) for name in sizes)
+    legend = tuple((COLOURS[name], say(f"part_{name}")) for name in sizes)
     words = f"{gib(held.total)}{PAGE['colon'][context.language]}"
     return AreasChart(
         times,

@@ -11,7 +11,7 @@ from descriptions import MEMORY, SAVED, joined
 from groups import LayoutError
 from groups.alternatives import works
 from groups.layout import Layout
-from render.draw.server import draw_bar, draw_strip, draw_tile
+from render.draw.server import CACHE, draw_bar, draw_strip, draw_tile
 from render.palette import HEAT, HEAT_SHADES
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import Heat
@@ -38,8 +38,8 @@ from ..parts.model import facts_html
 from .engine_log import log_html
 from .stages import gib
 
-COLOURS = {"weights": 3, "experts": 4, "working": 8, "cache": 0}
-"""The colour of each part of a tile, as an index of the groups' colours."""
+COLOURS = {"weights": "kept0", "experts": "kept2", "working": "step2", "cache": CACHE}
+"""The fill of each part of a tile by its name."""
 
 MOST_STAGES = 16
 """The most stages in the legend; of more, the first and the last."""
@@ -237,7 +237,7 @@ def _picture(context: Context, served: ServedModel) -> Markup:
         for node, ranks in nodes_of(layout, context.rank)
     )
     keys = (
-        tag("li", say(f"served_key_{name}"), style=f"--part:var(--g{COLOURS[name]})")
+        tag("li", say(f"served_key_{name}"), style=f"--part:var(--{COLOURS[name]})")
         for name in COLOURS
         if name != "experts" or served.model.experts
     )
@@ -401,13 +401,13 @@ def server_pictures(context: Context, most: int = MOST_TILES) -> Pictures:
         (say("served_node", node=f"{node:,}"), tiles_of(context, served, ranks))
         for node, ranks in nodes_of(context.layout, context.rank, most)
     )
-    legend: tuple[tuple[int | None, str], ...] = tuple(
+    legend: tuple[tuple[str, str], ...] = tuple(
         (COLOURS[name], say(f"served_key_{name}"))
         for name in COLOURS
         if name != "experts" or served.model.experts
     )
     if served.held.copies > 1 or served.held.replicas > 1:
-        legend += ((None, say("served_key_same")),)
+        legend += (("", say("served_key_same")),)
     picture = ServerPicture(nodes, strip_of(served, language), legend, printed_line(served))
     title = SAVED["served"][language].format(name=model_name(served.chosen, language))
     return [(title, picture)]

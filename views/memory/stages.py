@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from descriptions import JOB, MEMORY, counted, joined
 from groups.layout import Layout
-from render.palette import HEAT_SHADES
+from render.palette import FILLS, HEAT_SHADES
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, levels
 from request.context import Context
@@ -32,17 +32,9 @@ from ..base.html import button, by_pointer, cell, fine, tag, together
 MOST_ROWS = 32
 """The most bars drawn; of more stages every n-th, with the fullest and the last."""
 
-COLOURS = {
-    **{"weights": 3, "copies": 6, "gradients": 4, "optimizer": 8, "gathered": 1},
-    **{
-        "activations": 9,
-        "embedding": 5,
-        "output": 7,
-        "recomputed": 0,
-        "working": 2,
-    },
-}
-"""The colour of each part, as an index of the groups' colours."""
+COLOURS = dict(zip(PARTS, FILLS["light"]))
+"""The fill of each part by its name: inks for states and weights, shades of the scale for what a
+step makes and frees."""
 
 MIDDLE = 50
 """Percent of the width from which on the line's label is left of it."""
@@ -119,7 +111,7 @@ def parts_of(stages: Sequence[StageMemory]) -> list[str]:
 
 def coloured(part: str) -> str:
     """The colour of a part for the style sheet."""
-    return f"--part:var(--g{COLOURS[part]})"
+    return f"--part:var(--{COLOURS[part]})"
 
 
 # -- formulas --------------------------------------------------------------------------------------

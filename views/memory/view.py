@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from descriptions import JOB, MEMORY, PAGE, SAVED, counted
 from groups import LayoutError
-from render.palette import PALETTE
 from render.scenes.charts import Bar, BarsChart
 from request.answers.memory import memory_over_step, memory_per_rank, server_memory
 from request.answers.model import model_facts
@@ -313,7 +312,7 @@ def memory_summary(context: Context) -> str:
 
 
 def _bars(trained: Trained, stages: tuple[StageMemory, ...], language: str) -> BarsChart:
-    colours = {part: PALETTE[COLOURS[part]] for part in parts_of(stages)}
+    colours = {part: COLOURS[part] for part in parts_of(stages)}
     bars = tuple(
         Bar(
             JOB["stage"][language].format(stage=stage.stage),

@@ -14,7 +14,7 @@ from markupsafe import Markup
 from descriptions import JOB, MEMORY
 from groups import LayoutError
 from render.draw.charts import draw_bars
-from render.palette import GROUPS, PALETTE
+from render.palette import fill_of
 from render.scenes.charts import Bar, BarsChart
 from render.svg.marks import scene_svg
 from request.model import ChosenModel, model_name
@@ -36,6 +36,10 @@ NARROW, NUMBER = 280.0, 24.0
 """Widths of the strip on the page, which fit a telephone: its bars, and the number of layers."""
 
 
+LAYERS = tuple(f"{one}{step}" for step in (0, 3, 2, 1, 4) for one in ("kept", "step"))
+"""The fills of kinds of layers, the first the most apart."""
+
+
 def kind_name(kind: LayerKind, language: str) -> str:
     """A kind of layer in words.
 
@@ -48,9 +52,7 @@ def kind_name(kind: LayerKind, language: str) -> str:
     return " + ".join(words)
 
 
-def strip_chart(
-    model: Model, dealing: Dealing, language: str, colours: Sequence[str] = PALETTE
-) -> BarsChart | None:
+def strip_chart(model: Model, dealing: Dealing, language: str) -> BarsChart | None:
     """The layers of each stage by kind; None for a model of one kind.
 
     Errors: LayoutError where the layers are not dealt to these stages.
@@ -68,40 +70,40 @@ def strip_chart(
     bars = tuple(
         Bar(
             JOB["stage"][language].format(stage=rank),
-            _runs(model, layers, colours),
+            _runs(model, layers),
             f"{len(layers)}",
         )
         for rank, layers in shown
     )
     counts = ((place, model.numbers.count(place)) for place in range(len(model.kinds)))
     legend = tuple(
-        (colours[place % len(colours)], f"{number} × {kind_name(model.kinds[place], language)}")
+        (LAYERS[place % len(LAYERS)], f"{number} × {kind_name(model.kinds[place], language)}")
         for place, number in counts
     )
     most = max(map(len, by_rank))
     return BarsChart(bars, float(most), "", legend, plot=NARROW, right=NUMBER)
 
 
-def _runs(
-    model: Model, layers: Sequence[int], colours: Sequence[str]
-) -> tuple[tuple[str, float], ...]:
+def _runs(model: Model, layers: Sequence[int]) -> tuple[tuple[str, float], ...]:
     """One part for each run of equal layers."""
     runs = groupby(model.numbers[layer] for layer in layers)
-    return tuple((colours[place % len(colours)], float(len([*run]))) for place, run in runs)
+    return tuple((LAYERS[place % len(LAYERS)], float(len([*run]))) for place, run in runs)
 
 
 def strip_html(model: Model, dealing: Dealing, language: str) -> Markup:
     """The strip with its legend; empty for a model of one kind."""
-    chart = strip_chart(model, dealing, language, GROUPS["page"])
+    chart = strip_chart(model, dealing, language)
     if chart is None:
         return Markup()
     say = saying(MEMORY, language)
-    names = (tag("li", name, style=f"--part:{colour}") for colour, name in chart.legend)
+    names = (
+        tag("li", name, style=f"--part:{fill_of(colour, 'page')}") for colour, name in chart.legend
+    )
     drawn = scene_svg("layer-kinds", chart, draw_bars(chart, "page"), say("strip_label"))
     return together(
         tag("h3", say("strip_title")),
         Markup(drawn),
-        tag("ul", *names, class_="memory-legend layer-legend"),
+        tag("ul", *names, class_="memory-legend"),
         fine(say("strip_note")),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from markupsafe import Markup
 
 from diagnosis.slow.model import GroupTimeline, SlowGroup
@@ -44,10 +45,10 @@ def _job(seen: SeenSlow, language: str) -> JobPicture:
 
 def _scale(seen: SeenSlow, name: str, language: str) -> Scale:
     seconds = seen.seconds(name)
-    most = seen.most(seconds)
-    size, unit = unit_of(most)
-    words = SLOW_VIEW[f"scale_{name}"][language].format(most=seconds_text(most), unit=unit)
-    return Scale(name, seconds, most, amounts_of(seconds, size), words)
+    size, unit = unit_of(float(np.nanmax(seconds, initial=0.0)) or seen.most)
+    most = seconds_text(seen.most)
+    words = SLOW_VIEW[f"scale_{name}"][language].format(most=most, unit=unit)
+    return Scale(name, seconds, seen.most, amounts_of(seconds, size), words)
 
 
 def unit_of(most: float) -> tuple[float, str]:

@@ -21,9 +21,6 @@ from groups.notes import Note
 from ...context import Context
 from .files import slow_on_page
 
-LEAST = 0.05
-"""The least value of a scale's last step, as a share of a step: smaller values do not matter."""
-
 
 @dataclass(frozen=True, eq=False)
 class SeenSlow:
@@ -102,10 +99,11 @@ class SeenSlow:
                 seconds[one.rank] = (one.lost_us if name == "lost" else one.cost_us) / 1e6
         return seconds
 
-    def most(self, seconds: np.ndarray) -> float:
-        """The value of the last step of a scale."""
-        known = seconds[~np.isnan(seconds)]
-        return max(float(known.max(initial=0.0)), LEAST * self.slow.step_us / 1e6)
+    @property
+    def most(self) -> float:
+        """The seconds of the last step of both scales: a whole step of the job, whatever was lost
+        in it; so little that does not matter has no strong colour. 0 where no step was seen."""
+        return self.slow.step_us / 1e6
 
     @cached_property
     def worth(self) -> tuple[float, ...]:
