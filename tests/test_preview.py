@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import math
 import re
 
 import httpx
@@ -11,9 +12,13 @@ import pytest
 from cases import every
 
 from descriptions import PAGE
+from groups import coordinates
+from render.files.forms import to_bytes
 from render.marks import advance
+from render.scenes.inset import insets_of
 from request.link import from_query
 from views.export import card_of
+from views.parts.job import job_pictures
 from views.preview import context_of, head_html, preview
 
 LINKS = {
@@ -102,8 +107,9 @@ def test_the_address_is_that_of_the_reader_or_none(server, host):
 def test_a_card_has_the_size_that_chats_ask_for_with_the_job_large_and_whole_sentences(query):
     drawn = card_of(context_of(f"?v=2&{query}"))
     assert (drawn.width, drawn.height) == (1200, 630)
-    *_, (_, _, _, words) = drawn.placed
-    title, *said, sizes, site = words
+    *_, (_, _, _, (ground, *words)) = drawn.placed
+    site, sizes, title, *said = words
+    assert ground.sizes[1] < 330  # of what is written; the rest is the picture's
     assert "GPU" in title.text
     assert title.size >= 40
     assert said
@@ -113,4 +119,52 @@ def test_a_card_has_the_size_that_chats_ask_for_with_the_job_large_and_whole_sen
         wide = advance(word.text, bold=word.bold) * word.size
         left = word.x - (wide if word.anchor == "end" else 0.0)
         assert 40 <= left <= left + wide <= 1160
-    assert (sizes.y, site.anchor) == (site.y, "end")
+    assert (site.y, sizes.anchor) == (sizes.y, "end")
+
+
+FILLED = [
+    "",
+    "nodes=8&tp=4",
+    "nodes=256&tp=8&pp=16&rank=405",
+    "show=traffic&nodes=4",
+    "show=estimate",
+]
+
+
+@every("query", FILLED)
+def test_the_picture_of_a_card_is_as_wide_as_it_or_goes_on_below_it(query):
+    drawn = card_of(context_of(f"?v=2&{query}"))
+    *pictures, (_, _, _, (ground, *_)) = drawn.placed
+    image = pytest.importorskip("PIL.Image")
+    shown = image.open(io.BytesIO(to_bytes(drawn, "png", scale=1.0))).convert("L")
+    below = shown.crop((0, math.ceil(ground.sizes[1]) + 10, 1200, 630))
+    left, _, right, bottom = below.point(lambda level: 255 * (level < 250)).getbbox()
+    assert right - left > 980 or bottom >= below.height - 24
+    assert len(pictures) == (2 if "256" in query else 1)
+
+
+@every(
+    "query, line, stages",
+    [
+        ("nodes=256&tp=8&pp=16&rank=405", range(400, 408), (2, 3, 4)),
+        ("nodes=64&tp=8&pp=1&rank=5", range(8), (0,)),
+        ("nodes=64&tp=8&pp=64&rank=511", range(504, 512), (61, 62, 63)),
+        ("nodes=256&tp=2&pp=2&rank=9", range(4, 12), (0, 1)),  # four replicas of two
+        ("nodes=131072&tp=8&pp=16&cp=4&rank=31", range(8, 32), (0,)),
+    ],
+)
+def test_beside_a_raster_the_selected_replica_is_magnified_with_the_stages_beside_its_own(
+    query, line, stages
+):
+    context = context_of(f"?v=2&{query}")
+    (_, picture), *_ = job_pictures(context)
+    (inset,) = insets_of([picture])
+    assert inset.stages == stages
+    own = stages.index(coordinates(context.layout.mesh, context.rank)["pp"])
+    each = len(inset.cells) // len(stages)
+    ranks = [cell.rank for cell in inset.cells[own * each : (own + 1) * each]]
+    assert ranks == [*line]
+    tones = {cell.rank: cell.tone for cell in inset.cells}
+    marked = {int(rank): mark.tone for mark in picture.marks for rank in mark.ranks}
+    assert tones == {rank: marked.get(rank, "") for rank in tones}
+    assert not insets_of([job_pictures(context_of("?v=2"))[0][1]])

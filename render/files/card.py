@@ -1,7 +1,8 @@
 """A card of 1200 x 630, as chats and search engines show a link: what the job is in large letters,
 the answer of the view, and its picture in the rest.
 
-Thumbnails of it are a fourth as wide: title and answer are to be read there, the picture seen.
+Thumbnails of it are a fourth as wide: title and answer are to be read there, the picture seen. It
+fills the rest, and is cut below where it is taller than that.
 """
 
 from __future__ import annotations
@@ -9,15 +10,30 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..marks import LOOKS, Drawing, Titled, Together, Words, advance, wrapped
+import numpy as np
+
+from ..marks import (
+    LOOKS,
+    Blocks,
+    Drawing,
+    Plain,
+    Scene,
+    Titled,
+    Together,
+    Words,
+    advance,
+    wrapped,
+)
 from ..scenes.geometry import LETTERS
+from ..scenes.inset import insets_of
+from ..scenes.job import JobPicture
 from .figure import scene_marks
 
 WIDTH, HEIGHT, MARGIN = 1200.0, 630.0, 56.0
 """Width, height and margin of a card in pixels: the size that Open Graph's readers ask for."""
 
 TITLE, TEXT, SMALL = 54.0, 30.0, 22.0
-"""Font sizes in pixels: of the job, of the answer, and of the foot."""
+"""Font sizes in pixels: of the job, of the answer, and of the line above them."""
 
 LINES = 2
 """The most lines of the answer."""
@@ -27,6 +43,12 @@ APART = 32.0
 
 LARGEST = 6.0
 """The largest scale of a picture."""
+
+CROPPED = 1.5
+"""How much taller than its room a picture may be that is as wide: the card ends before it."""
+
+BESIDE = 0.62
+"""The share of the width of a picture beside which a part of it is magnified."""
 
 
 class CardText(NamedTuple):
@@ -57,7 +79,8 @@ def _whole(text: str, room: float) -> list[str]:
 
 
 def card(text: CardText, pictures: Titled | Together, theme: str = "light") -> Drawing:
-    """The drawing of a card with the first picture, or with those that belong together.
+    """The drawing of a card with the first picture, or with those that belong together, cut where
+    the card ends; beside one whose cells have no numbers the selected replica, magnified.
 
     >>> from groups.layout import Job
     >>> from render.scenes.groups import panel
@@ -67,24 +90,48 @@ def card(text: CardText, pictures: Titled | Together, theme: str = "light") -> D
     (1200.0, 630.0)
     """
     look, across = LOOKS[theme], WIDTH - 2 * MARGIN
+    y = MARGIN * 0.75 + SMALL / 2
+    words = [
+        Words(MARGIN, y, text.site, SMALL, look.quiet),
+        Words(WIDTH - MARGIN, y, text.sizes, SMALL, look.quiet, "end"),
+    ]
     size = min(TITLE, across / max(1.0, advance(text.title, bold=True)))
-    words = [Words(MARGIN, MARGIN + TITLE * 0.8, text.title, size, look.ink, bold=True)]
-    top = MARGIN + TITLE + 10
+    y += TITLE + 12
+    words.append(Words(MARGIN, y, text.title, size, look.ink, bold=True))
+    y += 12
     for line in _whole(text.sentence, across / TEXT):
-        words.append(Words(MARGIN, top + TEXT, line, TEXT, look.ink))
-        top += TEXT * 1.35
-    foot = HEIGHT - MARGIN * 0.7
-    words.append(Words(MARGIN, foot, text.sizes, SMALL, look.quiet))
-    words.append(Words(WIDTH - MARGIN, foot, text.site, SMALL, look.quiet, "end"))
+        words.append(Words(MARGIN, y + TEXT, line, TEXT, look.ink))
+        y += TEXT * 1.35
     shown = pictures.pictures if isinstance(pictures, Together) else pictures[:1]
-    wide = (across - APART * (len(shown) - 1)) / len(shown)
-    tall = foot - SMALL * 1.8 - top - 22
-    placed = []
-    for number, (_, scene) in enumerate(shown):
-        fitted = getattr(scene, "fitted", None)
-        drawn = fitted((wide / LETTERS, tall / LETTERS)) if fitted else scene
-        scale = min(LARGEST, wide / drawn.width, tall / drawn.height)
-        x = MARGIN + number * (wide + APART) + (wide - scale * drawn.width) / 2
-        y = top + 22 + (tall - scale * drawn.height) / 2
-        placed.append((x, y, scale, scene_marks(drawn, theme)))
-    return Drawing(WIDTH, HEIGHT, look.page, [*placed, (0.0, 0.0, 1.0, words)])
+    scenes: list[Scene] = [scene for _, scene in shown]
+    shares = [1.0] * len(scenes)
+    if len(scenes) == 1 and (insets := insets_of(scenes)):
+        scenes, shares = [*scenes, *insets], [BESIDE, 1 - BESIDE]
+    room = across - APART * (len(scenes) - 1)
+    top, x, placed = y + 26, MARGIN, []
+    for scene, share in zip(scenes, shares):
+        wide = room * share / sum(shares)
+        placed.append(_placed(scene, x, top, wide, theme))
+        x += wide + APART
+    # What a picture that was moved up has above its room.
+    over = Blocks(np.array([[0.0, 0.0]]), np.array([WIDTH, top - 8]), look.page)
+    return Drawing(WIDTH, HEIGHT, look.page, [*placed, (0.0, 0.0, 1.0, [over, *words])])
+
+
+def _placed(
+    scene: Scene, x: float, top: float, wide: float, theme: str
+) -> tuple[float, float, float, list[Plain]]:
+    """A scene as wide as its room, up to CROPPED times as tall; moved up where the selected GPU
+    would be below the card."""
+    tall = HEIGHT - top - MARGIN * 0.6
+    fitted = getattr(scene, "fitted", None)
+    drawn = fitted((wide / LETTERS, tall / LETTERS)) if fitted else scene
+    scale = min(LARGEST, wide / drawn.width, CROPPED * tall / drawn.height)
+    left, y = x + (wide - scale * drawn.width) / 2, top
+    if scale * drawn.height < tall:
+        y += (tall - scale * drawn.height) / 2
+    elif isinstance(drawn, JobPicture):
+        _, ring, _, deep = drawn.ring
+        below = scale * (ring + deep) - tall * 0.8
+        y -= max(0.0, min(below, scale * drawn.height - tall))
+    return left, y, scale, scene_marks(drawn, theme)

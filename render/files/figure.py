@@ -28,6 +28,7 @@ from ..draw.charts import draw_bars, draw_heat, draw_held, draw_matrix, draw_tim
 from ..draw.cluster import draw_cluster
 from ..draw.exchange import draw_exchange
 from ..draw.groups import draw_overview, draw_panel, halo_ring
+from ..draw.inset import draw_inset
 from ..draw.job import draw_job
 from ..draw.kv import draw_kv
 from ..draw.lost import draw_lost
@@ -62,6 +63,7 @@ from ..scenes.cluster import ClusterPicture
 from ..scenes.exchange import Exchange
 from ..scenes.groups import Overview, Panel
 from ..scenes.heat import Heat
+from ..scenes.inset import Inset
 from ..scenes.job import JobPicture
 from ..scenes.kv import KVPicture
 from ..scenes.lost import LostPicture
@@ -133,6 +135,7 @@ DRAWINGS: dict[type, Callable[[Any, str], Iterable[Mark]]] = {
     ClusterPicture: draw_cluster,
     StepPicture: draw_step,
     JobPicture: draw_job,
+    Inset: draw_inset,
     LostPicture: draw_lost,
     TimelineChart: draw_timeline,
     HeldChart: draw_held,

@@ -146,8 +146,9 @@ class BarsChart:
         return 22.0 if self.limit_name else 2.0
 
     def fitted(self, room: tuple[float, float]) -> BarsChart:
-        """The chart as wide as its height requires on a slide; lower rows if there are many."""
-        row = min(self.row, (room[1] - self.top) / len(self.bars))
+        """The chart as wide as its height requires on a slide; lower rows if there are many, higher
+        ones if there are few."""
+        row = min(2 * self.row, (room[1] - self.top) / len(self.bars))
         lower = replace(self, row=row)
         return replace(lower, plot=max(240.0, _across(room, lower.height) - self.left - self.right))
 
