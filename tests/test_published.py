@@ -15,6 +15,7 @@ from cases import every
 from recorded import DATA
 
 from descriptions import CONTROLS, DERIVED, ESTIMATE, PAGE
+from formats.roles.presets import PLANS
 from groups.presets import PRESETS
 from request.answers.estimate.api import step_facts
 from request.answers.estimate.measured import measured_of, measured_text
@@ -24,6 +25,8 @@ from request.answers.traffic import traffic_facts
 from request.context import Context
 from request.inputs import FIELDS
 from request.link import published, to_query
+from request.roles.opened import changed_plan, preset_state
+from request.roles.pages import cast_of
 from request.state import State
 from request.words import change_label
 from training.models import model_of_preset
@@ -245,3 +248,43 @@ def test_what_is_chosen_on_the_page_is_no_longer_taken():
     assert "Micro-batch size 1" in taken_line(state)
     assert "Micro-batch" not in taken_line(state.changed({"micro_batch": "2"}))
     assert taken_line(state.changed({"micro_batch": "2", "global_batch": "1024"})) == ""
+
+
+# -- plans of several roles ------------------------------------------------------------------------
+
+
+@every("name", PLANS)
+def test_a_published_plan_is_itself_whichever_role_is_on_screen(name):
+    state = preset_state(name)
+    for role in cast_of(state).members:
+        shown = cast_of(state).to(role.name).state()
+        assert changed_plan(name, shown) == []
+        assert PLANS[name].url in source_html(shown, "en")
+
+
+@every("language", ["en", "zh"])
+@every(
+    "roles, fields, told",
+    [
+        (None, {"tp": "2"}, [("actor", "tp", "4", "2")]),
+        ("rollout@0-7:sglang,tp=4,served_share=0.7;*actor@0", {}, [("rollout", "tp", "8", "4")]),
+        ("*actor@0", {}, [("rollout", "", "rollout", "")]),
+        (
+            "rollout@0-15:sglang,tp=8,served_share=0.7;*actor@0;reward@0:tp=4",
+            {},
+            [("rollout", "gpus", "0–7", "0–15"), ("reward", "", "", "reward")],
+        ),
+    ],
+)
+def test_a_changed_plan_says_so_what_differs_and_a_way_back(language, roles, fields, told):
+    name = "slime-qwen3-30b-a3b"
+    state = preset_state(name).changed({**fields, "lang": language})
+    state = state.changed({"roles": roles}) if roles else state
+    assert changed_plan(name, state) == told
+    box = source_html(state, language)
+    menu = PAGE["preset_menu"][language].format(name=PLANS[name].name)
+    assert f'data-changed="{menu}"' in box
+    assert f'data-preset="{name}">{PAGE["preset_back"][language]}</button>' in box
+    for role, what, before, now in told:
+        assert role in box
+        assert f"{before} → {now}" in box or not what

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from markupsafe import Markup
 
@@ -14,8 +15,7 @@ from request.answers.estimate.measured import measured_use_text, seconds_line
 from request.context import Context
 from request.inputs import FIELDS
 from request.published import changed_sizes
-from request.roles.opened import preset_state
-from request.roles.text import OWN_FIELDS
+from request.roles.opened import Change, changed_plan
 from request.state import State, is_empty
 from request.trained import schedule_name
 from request.words import change_label, control_label, saying, within_sentence
@@ -38,17 +38,20 @@ def source_html(state: State, language: str) -> Markup:
     cuts that; of one that was changed what differs, and a way back; empty for another layout."""
     name = state.preset
     if name in PLANS:
-        known = preset_state(name)
-        is_same = state.roles and all(
-            getattr(state, one) == getattr(known, one) for one in (*OWN_FIELDS, "roles")
-        )
+        try:
+            changes = changed_plan(name, state)
+        except LayoutError:  # is said where it is
+            return Markup()
+        if changes:
+            return _changed(name, PLANS[name].name, _plan_text(changes, language), language)
         link = outside(PLANS[name].url, PLANS[name].name)
-        return tag("div", tag("p", link), class_="source") if is_same else Markup()
+        return tag("div", tag("p", link), class_="source")
     if name not in PUBLISHED:
         return Markup()
     preset = PUBLISHED[name]
     if changed := changed_sizes(name, state):
-        return _changed(name, changed, language)
+        listed = ", ".join(_change(size, *pair, language) for size, pair in changed.items())
+        return _changed(name, PUBLISHED[name].name, listed, language)
     source: object = "; ".join(preset.source)
     if preset.url:
         source = outside(preset.url, source)
@@ -69,13 +72,27 @@ def source_html(state: State, language: str) -> Markup:
     return tag("div", whole, *lines, class_="source")
 
 
-def _changed(preset: str, sizes: Mapping[str, tuple[str, str]], language: str) -> Markup:
+def _change(size: str, before: str, now: str, language: str) -> str:
+    label = "GPU" if size == "gpus" else control_label(size, language)
+    return f"{label} {before or '–'} → {now or '–'}"
+
+
+def _plan_text(changes: Sequence[Change], language: str) -> str:
+    """What of each role of a plan is another."""
+    say, told = saying(PAGE, language), []
+    for role, of_role in groupby(changes, key=lambda change: change[0]):
+        (_, what, _, now), *_ = some = [*of_role]
+        if what:
+            listed = ", ".join(_change(*change, language) for _, *change in some)
+            told.append(say("preset_role", role=role, sizes=listed))
+        else:
+            told.append(say("preset_role_new" if now else "preset_role_gone", role=role))
+    return PAGE["semicolon"][language].join(told)
+
+
+def _changed(preset: str, name: str, listed: str, language: str) -> Markup:
     """That a published layout has other sizes now: the menu says so too (client/sizes.js)."""
-    name, say = PUBLISHED[preset].name, saying(PAGE, language)
-    listed = ", ".join(
-        f"{control_label(size, language)} {before or '–'} → {now or '–'}"
-        for size, (before, now) in sizes.items()
-    )
+    say = saying(PAGE, language)
     back = button(say("preset_back"), class_="opener", data_preset=preset)
     words = tag("p", say("preset_changed", name=name, sizes=listed), " ", back)
     return tag("div", words, class_="source", data_changed=say("preset_menu", name=name))

@@ -16,7 +16,7 @@ from training.roles import PARTS
 from ..inputs import UNKNOWN
 from ..resolve import MODEL, fields_of_job
 from ..state import State, texts_of
-from .pages import Cast, RolePage
+from .pages import Cast, RolePage, cast_of
 from .text import OWN_FIELDS, ROLE_STARTS
 
 OWN_PARTS = {"serve": ("weights", "cache"), "train": ("weights", "gradients", "optimizer")}
@@ -71,6 +71,42 @@ def _member(read: RoleRead, page: State) -> RolePage:
 def preset_state(name: str) -> State:
     """The state of a published plan. Errors: LayoutError for an unknown name."""
     return state_of_plan(preset_plan(name)).changed({"preset": name, "view": "roles"})
+
+
+WHOLE = ("preset", "nodes")
+"""Fields that tell of no role: its nodes are told by its GPUs."""
+
+Change = tuple[str, str, str, str]
+"""A role, what of it ("gpus", or a field; "" for the role itself), as published and as it is."""
+
+
+def changed_plan(name: str, state: State) -> list[Change]:
+    """What of a published plan a state has not, role by role, whichever of them is on screen.
+
+    >>> state = preset_state("slime-qwen3-30b-a3b")
+    >>> changed_plan("slime-qwen3-30b-a3b", cast_of(state).to("rollout").state())
+    []
+    >>> changed_plan("slime-qwen3-30b-a3b", state.changed({"tp": "2"}))
+    [('actor', 'tp', '4', '2')]
+
+    Errors: LayoutError for a text of roles that cannot be read.
+    """
+    now, then = cast_of(state), cast_of(preset_state(name))
+    changes: list[Change] = []
+    for role in dict.fromkeys(one.name for one in (*then.members, *now.members)):
+        before, after = then.named(role), now.named(role)
+        if before is None or after is None:
+            changes.append((role, "", role if before else "", role if after else ""))
+            continue
+        pairs = {"gpus": (_gpus(before), _gpus(after))}
+        own, other = before.own(), after.own()
+        pairs |= {field: (own[field], other[field]) for field in OWN_FIELDS if field not in WHOLE}
+        changes += [(role, what, *pair) for what, pair in pairs.items() if pair[0] != pair[1]]
+    return changes
+
+
+def _gpus(role: RolePage) -> str:
+    return ", ".join(f"{first}\u2013{last}" for first, last in role.spans)
 
 
 def is_plan(name: str) -> bool:
