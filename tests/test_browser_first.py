@@ -94,6 +94,18 @@ def test_a_view_that_was_told_nothing_shows_an_example_in_grey_one_click_away(
         expect_address(page, State(tp=4, lang=language))  # nothing else has changed
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_picture_of_an_example_begins_within_350_pixels_too(shared_page, language):
+    late = {}
+    for view, picture in {"launch": "svg.asked", "hang": "svg.heat", "slow": "svg.lost"}.items():
+        open_state(shared_page, view=view, lang=language)
+        first = shared_page.locator(f".example {picture}").first
+        top = first.evaluate("one => one.getBoundingClientRect().top + scrollY")
+        if top > WITHIN:
+            late[view] = round(top)
+    assert late == {}
+
+
 def test_examples_fit_into_a_phone(open_page):
     page = open_page(width=400, height=800, touch=True)
     for view in (*EXAMPLES, "slow"):

@@ -219,3 +219,26 @@ def test_a_finger_is_told_to_tap_and_a_mouse_to_point(open_page, language, tap):
         for view, place in (("pipeline", ".pipeline-card"), ("traffic", ".traffic-told")):
             follow_link(page, f"v=2&lang={language}&show={view}")
             assert page.inner_text(place).startswith(tap) == touch
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_script_is_pasted_on_a_phone(open_page, language):
+    page = open_page(width=400, height=800, touch=True)
+    open_state(page, lang=language)
+    paste = page.locator("#head .paste")
+    expect(paste).to_be_in_viewport(ratio=1)
+    title = page.locator("#head h1").bounding_box()
+    assert paste.bounding_box()["y"] < title["y"] + title["height"]  # in the title's line
+    assert overflow(page) == (0, [])
+    paste.tap()
+    box = page.locator("#field-paste")
+    expect(box).to_be_focused()
+    box.fill("torchrun --nnodes 4 --nproc-per-node 8 x.py --tensor-model-parallel-size 4")
+    box.blur()
+    use = page.locator("#picture .verdict button").first
+    expect(use).to_be_visible()
+    read = page.locator("#picture .intro h3").last.bounding_box()
+    pressed = use.bounding_box()
+    assert pressed["y"] + pressed["height"] <= read["y"]  # which covers no button
+    use.tap()
+    expect_layout(page, nodes=4, tp=4, pp=1)

@@ -251,3 +251,63 @@ def test_no_number_runs_over_its_border_at_any_width(shared_page, preset):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(OVER_THEIR_BORDER) == [], width
     page.set_viewport_size({"width": 1400, "height": 900})
+
+
+# -- below the picture -----------------------------------------------------------------------------
+
+BELOW = """() => Object.fromEntries(
+  ['.film-track', '.hero .card', '.kinds', '.kind figure', '#whole'].map((name) => {
+    const {top, bottom} = document.querySelector(name).getBoundingClientRect();
+    return [name, {top: Math.round(top), bottom: Math.round(bottom)}];
+  }))"""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_panels_pictures_are_on_the_first_screen_and_a_gpu_is_told_of_in_between(
+    open_page, language
+):
+    page = open_page(width=1400, height=900)
+    open_state(page, lang=language)
+    costs_told(page)
+    at = page.evaluate(BELOW)
+    assert 0 < at[".hero .card"]["top"] - at[".film-track"]["bottom"] < 24
+    assert at[".kinds"]["top"] - at[".film-track"]["bottom"] < 160
+    assert at[".kind figure"]["top"] < 840
+    expect(page.locator(".hero .hint")).to_be_visible()
+    expect(page.locator(".hero .told .gpu b")).to_be_hidden()
+    job_cell(page, 5).hover()
+    expect(page.locator(".hero .told .gpu b")).to_be_visible()
+    expect(page.locator(".hero .hint")).to_be_hidden()
+    assert page.evaluate(BELOW) == at
+
+
+def test_a_step_that_is_played_says_what_happens_where_the_card_stood(open_page):
+    page = open_page(width=1400, height=900)
+    open_state(page, rank="5")
+    costs_told(page)
+    at = page.evaluate(BELOW)
+    expect(page.locator(".hero .told .gpu b")).to_be_visible()
+    slider = page.locator(".film input")
+    slider.evaluate(
+        "one => { one.value = 300; one.dispatchEvent(new Event('input', {bubbles: true})); }"
+    )
+    expect(page.locator(".film-says")).not_to_be_empty()
+    expect(page.locator(".film-says")).to_be_visible()
+    expect(page.locator(".hero .told .gpu b")).to_be_hidden()
+    assert page.evaluate(BELOW) == at
+
+
+def test_a_frame_of_another_page_has_no_room_without_content(open_page, server):
+    page = open_page(width=800, height=900)
+    page.goto(f"{server}?v=2&embed=1")
+    expect(page.locator(".hero .told .gpu b")).to_have_text("GPU 0")
+    expect(page.locator(".hero .told .gpu b")).to_be_visible()
+    wait_until(page, "() => document.querySelector('.costs').textContent.includes('of 80 GiB')")
+    at = page.evaluate(BELOW)
+    assert 0 < at[".hero .card"]["top"] - at[".film-track"]["bottom"] < 30
+    assert 0 < at["#whole"]["top"] - at[".hero .card"]["bottom"] < 30
+    told = page.locator(".hero .costs").evaluate(
+        "one => one.closest('.card').getBoundingClientRect().bottom"
+        " - one.lastElementChild.getBoundingClientRect().bottom"
+    )
+    assert told < 40

@@ -106,6 +106,11 @@ def example(
     return tag("section", tag("p", PAGE["example"][language], " ", use), grey, class_="example")
 
 
+def beside(box: object, *told: object) -> Markup:
+    """A box that takes a text, and what is told of it beside it where there is room."""
+    return tag("div", tag("div", box), tag("div", *told), class_="box-and-told")
+
+
 def opener(query: str, label: str) -> Markup:
     """A link to another state of the page, opened in place; `query` is from link.to_query."""
     return tag("a", label, class_="opener", href=f"?{query}", data_query=query)

@@ -166,7 +166,7 @@ def section(
         tag("p", explained(facts, language, words), class_="facts"),
         tag("p", explained(text.lead, language, words), class_="short"),
         *(note, drawn, fold(JOB["more"][language], tag("p", text.body), source, kind="")),
-        class_=f"kind t-{spec.tones.get(grouping.name, 'tp')}",
+        class_=f"kind t-{spec.tones.get(grouping.name, 'tp')}" + " drawn" * (panel is not None),
     )
 
 

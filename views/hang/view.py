@@ -52,9 +52,9 @@ def hang_html(context: Context) -> Markup:
         empty = "" if case else tag("p", RUN["hang_empty"][language])
     except LayoutError as error:
         answer = problem_html(error, language)
+    head, ways = heading(RUN["hang_title"][language], empty), _ways_in(context)
     example = _example(context) if empty else ""
-    head = heading(RUN["hang_title"][language], empty)
-    return together(head, answer, _ways_in(context), example)
+    return together(head, answer, form.beside(ways, example) if example else ways)
 
 
 def _example(context: Context) -> Markup | str:
@@ -66,8 +66,7 @@ def _example(context: Context) -> Markup | str:
     case = case_of(read_log(evidence, layout.every), layout)
     parts = [_verdict(case, language)]
     if has_chain(case):
-        picture = painted(_chain(case, language), RUN["chain_label"][language])
-        parts += [tag("h3", RUN["chain_title"][language]), picture]
+        parts = [painted(_chain(case, language), RUN["chain_label"][language]), *parts]
     stacks = form.setter({"evidence": stacks_example(layout)}, RUN["example_stacks"][language])
     return form.example(language, {"evidence": evidence}, *parts, also=stacks)
 

@@ -43,6 +43,7 @@ from ..base.html import button, cell, fold, heading, numbered, row, table, tag, 
 from ..base.problems import problem_html, refusal_line
 from ..base.view import Pictures, View
 from ..parts.job import job_pictures
+from .asked import asked_html
 from .config import config_html
 from .plan import plan_pasted
 from .running import running_html
@@ -68,7 +69,7 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
     box = form.fields(form.area("paste", state, rows=4))
     if is_empty(state.paste):
         head = heading(question, tag("p", say("launch_empty")))
-        return together(head, box, _example(layout, state))
+        return together(head, form.beside(box, _example(layout, state)))
     if is_config(state.paste):
         return together(heading(question), box, config_html(state))
     try:
@@ -77,12 +78,12 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
         return together(heading(question), box, refusal_line(error, language))
     if is_running(text.text):
         return together(heading(question), box, running_html(layout, state, text, language))
+    verdict = together(
+        plan_pasted(state), _runs(text, state), _verdict(layout, state, text, language)
+    )
     return together(
         heading(question),
-        box,
-        plan_pasted(state),
-        _runs(text, state),
-        _verdict(layout, state, text, language),
+        form.beside(box, verdict, asked_html(with_pasted(state, text))),
         _rewritten_html(layout, state, text),
         _served(text, language),
         _report(text, language),
@@ -90,13 +91,13 @@ def _pasted(layout: Layout, state: State, language: str) -> Markup:
 
 
 def _example(layout: Layout, state: State) -> Markup:
-    """The view of an example command, a server's for a server."""
+    """The answer to an example command, a server's for a server."""
     example = SERVER_EXAMPLES.get(layout.framework, EXAMPLE)
     changes = {"paste": example}
     shown, language = state.changed(changes), state.language
     text = read_pasted(shown)
-    parts = (_verdict(layout, shown, text, language), _report(text, language))
-    return form.example(language, changes, tag("pre", example), *parts)
+    parts = (_verdict(layout, shown, text, language), asked_html(with_pasted(shown, text)))
+    return form.example(language, changes, *parts, tag("pre", example))
 
 
 EXAMPLE = """torchrun --nnodes 4 --nproc-per-node 8 pretrain_gpt.py \\

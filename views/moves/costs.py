@@ -88,17 +88,12 @@ def totals_html(transfer: WeightTransfer) -> Markup:
                 )
             )
     if moves.bytes.in_node or moves.bytes.between_nodes:
-        rows.append((say("time"), time_text(transfer)))
+        cluster = cluster_used(transfer.source)
+        low, high = map(seconds_text, usual_seconds(moves, cluster))
+        rows.append((say("usual"), say("between", low=low, high=high)))
+        rows.append((say("time"), seconds_text(seconds_of(moves, cluster))))
     items = (together(tag("dt", name), tag("dd", value)) for name, value in rows)
     return tag("dl", *items, class_="moves-totals")
-
-
-def time_text(transfer: WeightTransfer) -> str:
-    """The seconds at link speed, and the range that real updates take."""
-    cluster = cluster_used(transfer.source)
-    low, high = map(seconds_text, usual_seconds(transfer.moves, cluster))
-    seconds = seconds_text(seconds_of(transfer.moves, cluster))
-    return MOVES["usually"][transfer.language].format(seconds=seconds, low=low, high=high)
 
 
 # -- by rule -------------------------------------------------------------------------------------

@@ -39,8 +39,9 @@ def slow_html(context: Context) -> Markup:
         empty = "" if seen else tag("p", say("empty"))
     except LayoutError as error:
         answer = problem_html(error, context.language, [])
-    example_html = _example(context) if empty else ""
-    return together(heading(say("title"), empty), answer, _ways_in(context), example_html)
+    ways = _ways_in(context)
+    shown = form.beside(ways, _example(context)) if empty else together(answer, ways)
+    return together(heading(say("title"), empty), shown)
 
 
 def _ways_in(context: Context) -> Markup:
@@ -56,7 +57,7 @@ def _example(context: Context) -> Markup:
     seen = SeenSlow(example_run(), context.layout, None)
     assert seen.ran is not None  # it is a file of ours
     changes = {**fields_of_job(seen.ran.job), "traces_digest": example(), "rank": ""}
-    parts = [_verdict(seen, context.language), lost_html(seen, context.language)]
+    parts = [lost_html(seen, context.language), _verdict(seen, context.language)]
     return form.example(context.language, changes, *parts)
 
 

@@ -65,6 +65,9 @@ const MOST = 8;
 const quoted = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;');
 const part = (text, kind = '', name = 'span') => `<${name} class="${kind}">${text}</${name}> `;
 
+// Where the card does not stand beside the picture, it stands in the hint's place.
+const isBeside = () => Boolean(element.querySelector('.hero:is(.beside, .two) .hint'));
+
 function tell(rank) {
   const place = element.querySelector('.told');
   if (!place) return;
@@ -74,8 +77,9 @@ function tell(rank) {
   element.querySelector('.hero')?.classList.toggle('one', isGone || chosen() !== null);
   const hint = element.querySelector('.hero .hint');
   if (!hint) return;
-  hint.textContent = touchWord(card, rank === pinned ? 'pinned' : 'hint');
-  hint.classList.toggle('kept', rank === pinned);
+  const isKept = rank === pinned && isBeside();
+  hint.textContent = touchWord(card, isKept ? 'pinned' : 'hint');
+  hint.classList.toggle('kept', isKept);
 }
 
 // The longest that sentence and card come to stands unseen in the same place, so that nothing below
@@ -89,7 +93,7 @@ function reserve() {
   const last = mesh.world - 1;
   const texts = textsOf(last).sort((a, b) => b.length - a.length).slice(0, FEW_TEXTS);
   twinIn(hero.querySelector('.asks')).innerHTML = texts.map((text) => `<p>${text}</p>`).join('');
-  twinIn(box).innerHTML = cardOf(last).replaceAll('button', 'span'); // nothing in it can be pressed
+  twinIn(box).innerHTML = cardOf(last, !isBeside()).replaceAll('button', 'span'); // nothing in it can be pressed
 }
 
 // What may be asked and answered: of the GPUs of a small job each, and what a lens says of all and of one.
@@ -130,9 +134,12 @@ function placesOf(rank) {
   return parts.map((part, at) => `<span>${at ? dot : ''}${part}</span>`).join(' ');
 }
 
-// The members of a group, the rank itself in bold; of a large one, how many they are.
+// The members of a group, the rank itself in bold; of a large one, how many they are; beside a raster,
+// whose numbers are long, as runs.
+const LONG_NUMBERS = 256;
 function peersOf(ranks, rank) {
   if (ranks.length > MOST) return part(filled(card.of, { count: ranks.length.toLocaleString('en') }), 'peers');
+  if (mesh.world > LONG_NUMBERS) return part(runsOf(ranks), 'peers');
   return ranks.map((one) => part(one, 'peers', one === rank ? 'b' : 'span').trim()).join(', ') + ' ';
 }
 
@@ -143,8 +150,7 @@ function chipOf(kind, rank) {
   return `<button class="chip t-${kind.tone}" data-set="${leads}" data-tip="${quoted(card.lead)}">${kind.name}</button> `;
 }
 
-function cardOf(rank) {
-  const isKept = rank === pinned && !element.querySelector('.hero .hint');
+function cardOf(rank, isKept = rank === pinned && !isBeside()) {
   const kept = isKept ? part(touchWord(card, 'pinned'), '', 'i') : '';
   const head = part(filled(card.gpu, { rank }), '', 'b') + part(placesOf(rank), 'quiet dotted') + kept;
   const groups = toldKinds().map((kind) => {

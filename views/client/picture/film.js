@@ -230,8 +230,15 @@ function flowsOf({ view, lines }) {
 // What the chosen GPU does over the step, and what comes after.
 // A row for each stage, of more than a few for some from the first to the last; then what all do.
 const MOST_ROWS = 6;
+const MOST_APART = 150; // ops of a row that are told apart; of more, short ones are one colour
+const SHORT = 12;
 const startsOf = (ends) => ({ pipeline: 0, dp: ends.pipeline, optimizer: ends.dp });
 const tailsOf = (ends) => ['dp', 'optimizer'].filter((name) => ends[name] > startsOf(ends)[name]);
+
+function coarse(text) {
+  if (text.match(/(.)\1*/g).length <= MOST_APART) return text;
+  return text.replace(/([^ ])\1*/g, (run) => (run.length < SHORT ? 'P'.repeat(run.length) : run));
+}
 
 function drawTrack(busy, ends) {
   const rows = Math.min(busy.length, MOST_ROWS);
@@ -241,7 +248,7 @@ function drawTrack(busy, ends) {
     return `<i class="is-${kind}" style="left:${left.toFixed(2)}%;width:${wide.toFixed(2)}%;${place}"></i>`;
   };
   let boxes = '';
-  texts.forEach((text, row) => {
+  texts.map(coarse).forEach((text, row) => {
     const each = (100 * ends.pipeline) / text.length;
     let from = 0;
     for (const run of text.match(/(.)\1*/g)) {
@@ -262,6 +269,7 @@ function drawStrip() {
   const [starts, tails] = [startsOf(ends), tailsOf(ends)];
   const names = ['pipeline', ...tails];
   bar.classList.remove('still');
+  bar.closest('.hero').classList.add('filmed');
   bar.querySelector('.film-names').innerHTML = names
     .map((name) => {
       const side = name === 'optimizer' ? 'right:0' : `left:${(100 * starts[name]).toFixed(1)}%`;
@@ -318,6 +326,7 @@ function rewind() {
   const bar = filmBar();
   if (!bar) return;
   bar.classList.add('still');
+  bar.closest('.hero').classList.remove('filmed');
   filmStrip().dataset.told = '';
   bar.querySelector('.film-says').textContent = '';
   bar.querySelector('input').value = 0;
