@@ -13,6 +13,8 @@ from markup import select, text_of
 from descriptions import ROLES
 from groups import LayoutError
 from groups.plan_faults import lost_with
+from render.draw.cluster import draw_cluster
+from render.marks import Layer, Lines
 from request.answers.moves.transfer import weight_transfer
 from request.answers.roles.api import roles
 from request.answers.roles.moments import moments_of, work_of
@@ -74,6 +76,21 @@ def test_bands_share_out_a_cell_and_pixels_are_the_same_bands(nodes):
     if not picture.is_numbered:
         boards = [picture.pixels(at) > 0 for at in range(len(picture.bands))]
         assert np.array_equal(np.sum(boards, axis=0), np.ones_like(boards[0]))
+
+
+@every("nodes, roles, is_hatched", [(8, 3, True), (8, 5, True), (32, 14, False), (64, 3, False)])
+def test_where_a_band_is_three_pixels_and_in_rasters_roles_have_fills_alone(
+    nodes, roles, is_hatched
+):
+    text = ";".join(f"r{at}@0-{nodes * 8 - 1}:tp=1" for at in range(1, roles))
+    picture = cluster_of_plan(Context.of(JOB.changed({"nodes": nodes, "roles": text})).plan, 12)
+    layers = [one for one in draw_cluster(picture, "light") if isinstance(one, Layer)]
+    bands = [one for one in layers if one.name.startswith("band")]
+    lines = [mark for band in bands for mark in band.marks if isinstance(mark, Lines)]
+    assert len(bands) == roles
+    assert any(len(mark.lines) for mark in lines) == is_hatched
+    _, sizes = picture.boxes(0, np.array([12]), picture.cell - 3.0)
+    assert is_hatched == (picture.is_numbered and sizes[0, 1] > 3)
 
 
 def moments_in(context: Context, gpu: int) -> list[Moment]:

@@ -22,6 +22,9 @@ PAINTED = 50
 STRIP, EVERY = 6.0, 3.0
 """Pixels: the widest strip that is hatched by a role, and from a line of it to the next."""
 
+THIN = 3.0
+"""The height in pixels up to which a band has its fill alone."""
+
 Point = tuple[float, float]
 
 
@@ -57,9 +60,12 @@ def _bands(picture: ClusterPicture, theme: str) -> Iterator[Mark]:
 
 
 def _hatch(picture: ClusterPicture, number: int, theme: str) -> Mark:
-    """A strip at the left end of each band, hatched by its role: beside the number of the GPU."""
+    """A strip at the left end of each band that has room for one, hatched by its role: beside the
+    number of the GPU."""
     band, ink = picture.bands[number], LOOKS[theme].quiet
     corners, sizes = picture.boxes(number, band.gpus.array(), picture.cell - 3.0)
+    has_room = sizes[:, 1] > THIN
+    corners, sizes = corners[has_room], sizes[has_room]
     wide = min(STRIP, 0.12 * picture.cell)
     if band.tone == 0:
         tall = np.stack([np.full(len(sizes), wide), sizes[:, 1] - 1.0], axis=-1)

@@ -87,12 +87,22 @@ def hero_html(spec: PictureSpec, on_nodes: Sequence[Markup] = ()) -> Markup:
         tag("div", tag("div", *asks), class_="asks"),
         tag("div", *figures, lenses, _player(spec), hint, class_="jobs"),
         tag("div", tag("div", groups_card, costs, **card), *insets, class_="side"),
-        class_=spec.look + " beside" * (is_large or pictures[0].width < NARROW),
+        class_=spec.look + " beside" * (is_large or shown_width(pictures[0]) < NARROW),
     )
 
 
-NARROW = 600
-"""The width in pixels of a picture below which the card of a GPU stands beside it."""
+NARROW = 745
+"""The width in pixels of a shown picture up to which the card of a GPU has room beside it."""
+
+MOST_SCALE, MOST_TALL = 1.46, 378.0
+"""How much the style sheet enlarges a picture at most, and up to which height in a usual window."""
+
+
+def shown_width(picture: scene.JobPicture) -> float:
+    """The width in pixels of a picture in a window of 900 pixels, as groups/view.css has it."""
+    as_tall = max(picture.width, MOST_TALL * picture.width / picture.height)
+    return min(MOST_SCALE * picture.width, as_tall)
+
 
 LENSES = {"hang": "", "hosts": "measures"}
 """What the cells may be coloured by beside the four numbers of a job, named by the view that

@@ -66,7 +66,8 @@ const quoted = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;')
 const part = (text, kind = '', name = 'span') => `<${name} class="${kind}">${text}</${name}> `;
 
 // Where the card does not stand beside the picture, it stands in the hint's place.
-const isBeside = () => Boolean(element.querySelector('.hero:is(.beside, .two) .hint'));
+const isWide = matchMedia('(min-width: 1100px)');
+const isBeside = () => Boolean(element.querySelector(`.hero:is(.two${isWide.matches ? ', .beside' : ''}) .hint`));
 
 function tell(rank) {
   const place = element.querySelector('.told');
