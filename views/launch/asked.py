@@ -22,8 +22,8 @@ ROOM = (600.0, 330.0)
 
 
 def asked_html(wanted: State) -> Markup:
-    """The job of a state with the groups of its first GPU, whichever is chosen on the page; empty where
-    there is no such layout."""
+    """The job of a state with the groups of its first GPU, whichever is chosen on the page; empty
+    where there is no such layout."""
     try:
         context = Context.of(wanted.changed({"rank": ""}))
         (_, picture), *_ = job_pictures(context)
