@@ -83,7 +83,9 @@ def _plan_text(changes: Sequence[Change], language: str) -> str:
     for role, of_role in groupby(changes, key=lambda change: change[0]):
         (_, what, _, now), *_ = some = [*of_role]
         if what:
-            listed = ", ".join(_change(*change, language) for _, *change in some)
+            listed = ", ".join(
+                _change(name, before, after, language) for _, name, before, after in some
+            )
             told.append(say("preset_role", role=role, sizes=listed))
         else:
             told.append(say("preset_role_new" if now else "preset_role_gone", role=role))

@@ -34,7 +34,7 @@ def job_svg(
     look = "numbered" if picture.is_numbered else "plain"
     return (
         f'<svg class="job {look}" {_data(picture, kinds)} tabindex="0" role="group" '
-        f'viewBox="0 0 {width:.1f} {height:.1f}" style="{_letters(picture)}" '
+        f'viewBox="0 0 {width:.1f} {height:.1f}" style="{letters(picture)}" '
         f'aria-label="{escape(description)}">'
         f"{marks_svg(draw_job(picture, 'page', is_still, outlined))}</svg>"
     )
@@ -65,7 +65,7 @@ def _place(names: Sequence[str], name: str) -> int:
     return [*names].index(name) if name in names else -1
 
 
-def _letters(picture: JobPicture) -> str:
+def letters(picture: JobPicture) -> str:
     """For the style sheet: the picture's width and shape, and the drawn and largest size of a
     cell's number, in pixels."""
     wide, tall = picture.sides

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from groups import LayoutError
 from render.draw.job import draw_job
 from render.scenes.job import JobPicture
+from render.svg.job import letters
 from render.svg.marks import marks_svg
 from request.context import Context
 from request.resolve import sizes_text
@@ -36,6 +37,7 @@ def asked_html(wanted: State) -> Markup:
     svg = (
         f'<svg class="asked {look}" role="img" aria-label="{escape(sizes_text(context.layout))}" '
         f'viewBox="0 0 {drawn.width + 2:.1f} {drawn.height + 2:.1f}" '
-        f'style="max-width:{scale * drawn.width:.0f}px">{marks_svg(draw_job(drawn, "page"))}</svg>'
+        f'style="{letters(drawn)};max-width:{scale * drawn.width:.0f}px">'
+        f"{marks_svg(draw_job(drawn, 'page'))}</svg>"
     )
     return tag("figure", Markup(svg))

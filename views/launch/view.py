@@ -96,7 +96,7 @@ def _example(layout: Layout, state: State) -> Markup:
     changes = {"paste": example}
     shown, language = state.changed(changes), state.language
     text = read_pasted(shown)
-    parts = (_verdict(layout, shown, text, language), asked_html(with_pasted(shown, text)))
+    parts = (asked_html(with_pasted(shown, text)), _verdict(layout, shown, text, language))
     return form.example(language, changes, *parts, tag("pre", example))
 
 
