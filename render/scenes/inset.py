@@ -25,7 +25,7 @@ SIDE, TALL, GAP, TITLE = 46.0, 34.0, 4.0, 20.0
 """Pixels: width and height of a cell, between two, and for the name of a stage."""
 
 
-class Cell(NamedTuple):
+class InsetCell(NamedTuple):
     """A GPU: its left upper corner, and the tone of its group with the selected one."""
 
     rank: int
@@ -75,7 +75,7 @@ class Inset:
         return tuple(one + shift for shift in shifts for one in own)
 
     @cached_property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[InsetCell, ...]:
         mesh = self.of.mesh
         tones = {int(one): mark.tone for mark in self.of.marks for one in mark.ranks}
         cells, top = [], 0.0
@@ -85,7 +85,7 @@ class Inset:
             for place, one in enumerate(self._line):
                 row, column = divmod(place, ACROSS)
                 x, y = column * (SIDE + GAP), top + row * (TALL + GAP)
-                cells.append(Cell(one + shift, x, y, tones.get(one + shift, "")))
+                cells.append(InsetCell(one + shift, x, y, tones.get(one + shift, "")))
             top += -(-len(self._line) // ACROSS) * (TALL + GAP) + GAP
         return tuple(cells)
 
