@@ -408,6 +408,9 @@ def card_of(layout: Seen, rank: int, pinned: bool, touch: bool = False) -> dict[
         nodes = len({member // layout.gpus_per_node for member in ranks})
         where = f"crosses {nodes:,} nodes" if nodes > 1 else "stays in its node"
         peers = ", ".join(map(str, ranks)) if len(ranks) <= 8 else f"{len(ranks):,} GPUs"
+        is_run = ranks[-1] - ranks[0] == len(ranks) - 1
+        if layout.world_size > 256 and is_run and 2 < len(ranks) <= 8:  # numbers are long there
+            peers = f"{ranks[0]}–{ranks[-1]}"
         groups.append([one.name, peers, where, f"group {one.index()[rank]}"])
     return {
         "gpu": f"GPU {rank}",

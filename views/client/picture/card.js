@@ -135,12 +135,13 @@ function placesOf(rank) {
   return parts.map((part, at) => `<span>${at ? dot : ''}${part}</span>`).join(' ');
 }
 
-// The members of a group, the rank itself in bold; of a large one, how many they are; beside a raster,
-// whose numbers are long, as runs.
+// The members of a group, the rank itself in bold; of a large one, how many they are; where numbers are
+// long, those in a row as their first and last.
 const LONG_NUMBERS = 256;
 function peersOf(ranks, rank) {
   if (ranks.length > MOST) return part(filled(card.of, { count: ranks.length.toLocaleString('en') }), 'peers');
-  if (mesh.world > LONG_NUMBERS) return part(runsOf(ranks), 'peers');
+  const isRun = ranks.length > 2 && ranks.at(-1) - ranks[0] === ranks.length - 1;
+  if (isRun && mesh.world > LONG_NUMBERS) return part(runsOf(ranks), 'peers');
   return ranks.map((one) => part(one, 'peers', one === rank ? 'b' : 'span').trim()).join(', ') + ' ';
 }
 
