@@ -29,7 +29,7 @@ import numpy as np
 Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
 
-MOST = 64_000_000
+MOST = 32_000_000
 """Bytes of all results that are kept, with their arguments."""
 
 LARGEST = MOST // 6
