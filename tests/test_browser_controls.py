@@ -524,7 +524,7 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
     invalid = list(invalid_settings())
     assert len(invalid) == 480
     sizes, clicked = {}, 0
-    for tp, pp, cp in random.Random(16).sample(invalid, 8):
+    for tp, pp, cp in random.Random(16).sample(invalid, 4):  # all of them: test_views
         controls = State(tp=tp, pp=pp, cp=cp)
         wanted = {"tp": tp, "pp": pp, "cp": cp, "nodes": 2}
         fixes = refusal_of(controls).alternatives
@@ -537,7 +537,7 @@ def test_every_fix_of_the_original_s_invalid_settings_makes_a_picture(open_page)
             expect_layout(page, controls.changed(change))
             sizes = {**wanted, **change}
             clicked += 1
-    assert clicked >= 16
+    assert clicked >= 8
     assert page.locator(TOASTS).count() == 0
 
 

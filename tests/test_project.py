@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -90,10 +91,11 @@ FORBIDDEN = {
 }
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """Every module that a file imports, by its whole name: in functions too, for types alone, and
     by a name in a string (`import_module`)."""
-    found = set()
+    found: set[str] = set()
     inside = path.relative_to(ROOT).with_suffix("").parts
     package = inside[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -109,7 +111,7 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.Call) and named(node.func) == "import_module":
             name = ast.unparse(node.args[0]).strip("f'\"")
             found.add(".".join((*package, name.lstrip("."))) if name.startswith(".") else name)
-    return found
+    return frozenset(found)
 
 
 def is_module(*parts: str) -> bool:
