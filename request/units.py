@@ -30,6 +30,18 @@ def bytes_text(number: float) -> str:
     return f"{number:.0f} B"
 
 
+def count_text(number: float) -> str:
+    """A large number in three digits.
+
+    >>> count_text(121_387.2), count_text(12_400_000), count_text(812.4)
+    ('121k', '12.4M', '812')
+    """
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= 0.9995 * size:
+            return f"{number / size:.3g}{name}"
+    return f"{number:.3g}"
+
+
 def seconds_text(seconds: float) -> str:
     """A time in three digits, above a hundred minutes in hours.
 

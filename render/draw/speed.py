@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ..marks import LABEL, LOOKS, Lines, Mark, Words, ring
 from ..scenes.charts import HERE
 from ..scenes.speed import EDGE, OTHER, SpeedChart, SpeedCurve
+from .axes import draw_axes
 
 CHARACTER = 6.6
 """Pixels of a letter of a label, about."""
@@ -18,7 +19,9 @@ FAR = 24.0
 def draw_speed(chart: SpeedChart, theme: str) -> Iterator[Mark]:
     """Axes, the band, curves with their points, what was measured, the chosen point."""
     look = LOOKS[theme]
-    yield from _axes(chart, theme)
+    box = (chart.left, chart.top, chart.right, chart.foot)
+    names = (chart.words["across"], chart.words["up"])
+    yield from draw_axes(box, (chart.ticks(0), chart.ticks(1)), names, look)
     if chart.band:
         slow = [chart.place(low) for low, _ in chart.band]
         quick = [chart.place(high) for _, high in reversed(chart.band)]
@@ -69,18 +72,3 @@ def _names(chart: SpeedChart, theme: str) -> Iterator[Mark]:
         taken.append((end - wide, end, y))
         ink = HERE[theme] if curve.is_own else look.ink
         yield Words(end, y, curve.name, LABEL + 1, ink, "end", bold=True)
-
-
-def _axes(chart: SpeedChart, theme: str) -> Iterator[Mark]:
-    look = LOOKS[theme]
-    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
-    across, up = chart.ticks(0), chart.ticks(1)
-    grid = [[(x, top), (x, foot)] for x, _ in across]
-    grid += [[(left, y), (right, y)] for y, _ in up]
-    yield Lines(grid, look.edge, opacity=0.5)
-    for x, text in across:
-        yield Words(x, foot + 15, text, LABEL, look.quiet, "middle")
-    for y, text in up:
-        yield Words(left - 6, y + 4, text, LABEL, look.quiet, "end")
-    yield Words((left + right) / 2, foot + 36, chart.words["across"], LABEL, look.quiet, "middle")
-    yield Words(left, top - 10, chart.words["up"], LABEL, look.quiet)

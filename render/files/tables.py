@@ -13,12 +13,12 @@ import numpy as np
 
 from formats.documents.tables import Table, cell
 
+from ..draw.axes import draw_axes
 from ..marks import (
     LABEL,
     LOOKS,
     Blocks,
     Lines,
-    Look,
     Mark,
     Words,
     advance,
@@ -253,7 +253,11 @@ def draw_code(chart: CodeChart, theme: str) -> Iterator[Mark]:
 def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     """Axes, dots, rings round the nearest, and the layout on screen with its interval."""
     look = LOOKS[theme]
-    yield from _axes(chart, look)
+    box = (chart.left, chart.top, chart.right, chart.foot)
+    across = [(chart.x(share), text) for share, text in chart.across]
+    up = [(chart.y(share), text) for share, text in chart.up]
+    name = shortened(chart.words["up"], (chart.right - chart.left) / LABEL)
+    yield from draw_axes(box, (across, up), (chart.words["across"], name), look, gaps=(34, 6))
     for name, (colour, radius) in DOTS.items():
         spots = getattr(chart, name)
         yield Blocks(chart.pixels(spots) - radius, np.full(2, 2 * radius), colour, radius=radius)
@@ -262,21 +266,3 @@ def draw_points(chart: PointsChart, theme: str) -> Iterator[Mark]:
     x, (y, high, low) = chart.x(chart.here[0]), map(chart.y, chart.here[1:])
     yield Lines([[(x, high), (x, low)]], HERE[theme], 3.0)
     yield ring(x, y, 5.0, look.page, 1.5, HERE[theme])
-
-
-def _axes(chart: PointsChart, look: Look) -> Iterator[Mark]:
-    left, top, right, foot = chart.left, chart.top, chart.right, chart.foot
-    across, up = (
-        [(at(share), text) for share, text in axis]
-        for at, axis in ((chart.x, chart.across), (chart.y, chart.up))
-    )
-    grid = [[(x, top), (x, foot)] for x, _ in across]
-    grid += [[(left, y), (right, y)] for y, _ in up]
-    yield Lines(grid, look.edge, opacity=0.5)
-    for x, text in across:
-        yield Words(x, foot + 15, text, LABEL, look.quiet, "middle")
-    for y, text in up:
-        yield Words(left - 6, y + 4, text, LABEL, look.quiet, "end")
-    yield Words((left + right) / 2, foot + 34, chart.words["across"], LABEL, look.quiet, "middle")
-    words = shortened(chart.words["up"], (right - left) / LABEL)
-    yield Words(left, top - 6, words, LABEL, look.quiet)

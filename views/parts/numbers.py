@@ -23,7 +23,7 @@ from request.answers.served.words import ms, rate_text
 from request.answers.traffic import rows_of
 from request.context import Context, of_server
 from request.trained import GIB
-from request.units import bytes_text
+from request.units import bytes_text, count_text
 from request.words import saying
 from training.estimate import Use
 
@@ -76,25 +76,13 @@ def stepped(context: Context) -> Number:
     value, _, interval = about(estimate).rstrip(")").partition(" (")
     use = Use(estimate.request, estimate.seconds)
     of = [say("number_step"), f"{use.mfu():.0%} MFU"]
-    of.append(say("number_tokens", tokens=short(use.tokens_per_second)))
+    of.append(say("number_tokens", tokens=count_text(use.tokens_per_second)))
     measured = measured_of(context)
     if measured is not None:
         interval = SHELL["number_beside"][language].format(
             interval=interval, measured=measured_seconds(measured, language)
         )
     return Number(value, tuple(of), interval)
-
-
-def short(number: float) -> str:
-    """A large number in three digits.
-
-    >>> short(121_387.2), short(12_400_000), short(812.4)
-    ('121k', '12.4M', '812')
-    """
-    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= 0.9995 * size:
-            return f"{number / size:.3g}{name}"
-    return f"{number:.3g}"
 
 
 def sent(context: Context) -> Number:
@@ -122,7 +110,7 @@ def cached(context: Context) -> Number:
         held=f"{found.held / GIB:.1f}",
         most=f"{found.capacity / GIB:,.0f}",
     )
-    return Number(value, (say("number_cache_of", tokens=short(found.tokens)),))
+    return Number(value, (say("number_cache_of", tokens=count_text(found.tokens)),))
 
 
 def told(context: Context) -> Number:
