@@ -65,7 +65,7 @@ def _explained(better: Any) -> Table:
         [kind.kind, kind.groups, kind.leave_node, kind.before, kind.after, kind.least]
         for kind in better.kinds
     ]
-    texts = words("hosts", "ORDER_REASONS")
+    texts = words("nodes", "ORDER_REASONS")
     reasons = [texts[note.code].en.format(**note.facts) for note in better.reasons]
     reasons += [
         f"--{name} {value} keeps the {fix.kind} groups in a {fix.place}."

@@ -294,7 +294,7 @@ class CommandLine:
             if (value := getattr(self.options, name)) is not None:
                 text += f"\n--{name} {value!r}"
         hosts = read_hosts(text, None if racks is None else self.text(racks))
-        texts = words("hosts", "HOSTS_REMARKS")
+        texts = words("nodes", "HOSTS_REMARKS")
         self.remarks += [texts[note.code].en.format(**note.facts) for note in hosts.remarks]
         return hosts
 

@@ -432,7 +432,7 @@ MODELS_OF: tuple[tuple[str, type, str], ...] = (
     ("launch", LaunchInputs, ""),
     ("hang", HangInputs, ""),
     ("slow", SlowInputs, ""),
-    ("hosts", HostsInputs, ""),
+    ("nodes", HostsInputs, ""),
     ("collectives", CollectivesInputs, ""),
     ("pipeline", PipelineInputs, "against pipe_group"),
     ("pipeline", TimesInputs, ""),

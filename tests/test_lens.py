@@ -17,8 +17,8 @@ from request.link import from_query, state_texts
 from request.state import State
 from request.trained import GIB
 from views.groups.lens import lens, sent_by_stage
-from views.hosts.measures import measures_summary
 from views.memory.view import memory_summary
+from views.nodes.measures import measures_summary
 
 LOG = (Path(__file__).parent / "golden/inputs/watchdog.log").read_text(encoding="utf-8")
 

@@ -27,7 +27,7 @@ from request.context import Context
 from request.state import State
 from request.units import seconds_text
 from views.export import TABLES
-from views.hosts.better import better_of
+from views.nodes.better import better_of
 from views.page import answer
 
 TREE = """
@@ -162,7 +162,8 @@ def test_places_of_machines_that_nobody_names_are_refused_not_left_out(ask):
 )
 def test_the_page_says_too_that_nobody_names_the_machines(language, said):
     assert said in seen("hosts", language, racks=TREE)
-    assert said not in seen("nodes", language, racks=TREE)
+    assert said in seen("nodes", language, racks=TREE)
+    assert said not in seen("memory", language, racks=TREE)
 
 
 # -- levels of the audit ---------------------------------------------------------------------------

@@ -18,7 +18,9 @@ from request.context import Context
 from request.link import published
 from request.resolve import resolve
 from request.state import State
+from views.all import ENDPOINTS, SECTIONS, VIEWS
 from views.nodes.view import nodes_summary
+from views.regions import Shown, picture_html, subs_html
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -156,3 +158,31 @@ def test_a_row_leads_to_the_group_on_most_nodes_and_the_picture_names_its_kind(n
         assert spans([own], layout.gpus_per_node) == [widest]
         shown_kinds = Context.of(replace(LAYOUTS[name], **changes)).visible
         assert {one.name for one in shown_kinds} & set(kinds.split())
+
+
+MACHINES = "gpu-00\ngpu-01"
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("hosts", ["", MACHINES])
+def test_a_link_of_hosts_opens_the_nodes_at_their_machines(language, hosts):
+    both = {}
+    for view in ("nodes", "hosts"):
+        state = State(view=view, lang=language, hosts=hosts)
+        shown = Shown(state, Context.of(state))
+        both[view] = str(picture_html(shown))
+        (current,) = select(str(subs_html(shown)), "[aria-current]")
+        assert text_of(current) == VIEWS["nodes"].label[language]
+    for part in (".nodes-map.wide", ".picture > .audit", "[data-field=hosts]", "[data-field=measures]"):
+        assert len(select(both["nodes"], part)) >= 1, part
+        assert len(select(both["nodes"], part)) == len(select(both["hosts"], part)), part
+    is_open = [only(page, ".machines-of").attributes.get("open", "no") for page in both.values()]
+    assert is_open == ["no" if not hosts else None, None]
+    assert both["hosts"].index("machines-of") < both["hosts"].index("nodes-map")
+    assert both["nodes"].index("machines-of") > both["nodes"].index("nodes-map")
+    assert "hosts" not in SECTIONS["layout"]
+
+
+def test_commands_and_endpoints_of_hosts_are_those_of_nodes():
+    assert {"audit", "order", "slow"} <= {*VIEWS["nodes"].commands}
+    assert {"node_audit", "read_hosts", "better_order", "slow_groups"} <= {*ENDPOINTS}

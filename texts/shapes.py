@@ -145,7 +145,7 @@ def catalogues() -> Mapping[str, Path]:
     """Every catalogue of English and Chinese by its name: NAME.toml here, and words.toml of the
     view NAME.
 
-    >>> [catalogues()[name].name for name in ("page", "hosts")]
+    >>> [catalogues()[name].name for name in ("page", "nodes")]
     ['page.toml', 'words.toml']
     """
     here = {path.stem: path for path in sorted(FOLDER.glob("*.toml"))}

@@ -1,6 +1,7 @@
 """All views of the page in the order of their buttons, and all endpoints: the registry.
 
-A view is a folder here with its row, VIEW (base/view.py), in view.py. Nothing else names it.
+A view is a folder here with its row, VIEW (base/view.py), in view.py; ALSO are rows of what has
+links and names of its own, and is a part of it. Nothing else names it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from .base.view import View
 def _found() -> list[View]:
     """The rows of all folders, by section and place."""
     names = sorted(path.parent.name for path in Path(__file__).parent.glob("*/view.py"))
-    rows = [import_module(f".{name}.view", __package__).VIEW for name in names if name != "base"]
+    found = (import_module(f".{name}.view", __package__) for name in names if name != "base")
+    rows = [row for room in found for row in (room.VIEW, *getattr(room, "ALSO", ()))]
     sections = [*TITLES, ""]
     return sorted(rows, key=lambda view: (sections.index(view.section), view.place))
 
@@ -26,7 +28,9 @@ def _found() -> list[View]:
 VIEWS: dict[str, View] = {view.name: view for view in _found()}
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    section: tuple(name for name, view in VIEWS.items() if view.section == section)
+    section: tuple(
+        name for name, view in VIEWS.items() if view.section == section and not view.within
+    )
     for section in TITLES
 }
 """The views of each section; what a view of no section shows is opened from the header."""

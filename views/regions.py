@@ -57,6 +57,11 @@ class Shown:
         return view_of(self.state)
 
     @property
+    def place(self) -> str:
+        """The view that has the button of this one."""
+        return VIEWS[self.view].within or self.view
+
+    @property
     def layout(self) -> Layout | None:
         return None if self.context is None else self.context.layout
 
@@ -131,7 +136,7 @@ def foot_html(shown: Shown) -> Markup:
 def nav_html(shown: Shown) -> Markup:
     """The sections in one row. On the first screen, whose views have no row, that of the section is
     a menu of them."""
-    view, language = shown.view, shown.language
+    view, language = shown.place, shown.language
     label = SHELL["sections"][language]
     sections = (_section(section, view, language, view in PLACES[section]) for section in PLACES)
     return tag("div", *sections, class_="sections", role="group", aria_label=label)
@@ -153,7 +158,7 @@ FIRST = "groups"
 
 def subs_html(shown: Shown) -> Markup:
     """The views of the current section, where they are several; none on the first screen."""
-    view, language = shown.view, shown.language
+    view, language = shown.place, shown.language
     views = PLACES.get(VIEWS[view].section, ())
     if view == FIRST or len(views) < 2:
         return Markup()

@@ -30,6 +30,7 @@ class View:
     Attributes:
         name: its folder, and its name in links.
         section: the section of the page that has its button; "": it is opened from the header.
+        within: the view that it is a part of: its links open that one, which has the button.
         place: where its button stands there.
         endpoints: the functions that programs call for what it shows.
         commands: the commands of ``python -m groups`` that print it.
@@ -57,6 +58,7 @@ class View:
     files: tuple[str, ...] = TABLES
     pins_locally: bool = False
     is_framed: bool = False
+    within: str = ""
     of_step: bool = False
     of_gpu: bool = True
     place: int = 99
@@ -67,6 +69,11 @@ class View:
     def label(self) -> Text:
         """Its name on the page."""
         return VIEWS[self.name]
+
+    @property
+    def button(self) -> str:
+        """The section that has its button; none has that of a part."""
+        return "" if self.within else self.section
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
-"""The Nodes view: the groups that fit into a node or an NVLink domain, and those that cross its
-border."""
+"""The Nodes view: the groups that fit into a node, an NVLink domain or what named machines stand
+in, and those that cross its border; and the machines by name."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
-from descriptions import PAGE, counted, joined
+from descriptions import PAGE, RUN, counted, joined
+from request.answers.hosts import better_order, read_hosts, slow_groups
 from request.answers.nodes import node_audit
 from request.context import Context
 from request.hosts import placement_or_none
@@ -22,6 +23,7 @@ from ..base.names import rare_names
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
 from ..parts.levels import audit_of, waited_for
+from .machines import hosts_pictures, hosts_slide, hosts_summary, machines_html
 from .map import map_html, map_pictures, map_slide
 
 
@@ -40,19 +42,21 @@ def nodes_html(context: Context) -> Markup:
     answer, *others = warnings or [_fine(context)]
     items = (tag("li", warning) for warning in others)
     answers = tag("ul", tag("li", answer), class_="warnings") if warnings else tag("p", answer)
-    return together(
-        heading(say("nodes_title"), answers),
-        or_refused(context, map_html),
-        audit.table(
-            audit.heads(language),
-            context.layout,
-            language,
-            rare_names(context),
-        ),
+    drawn = or_refused(context, map_html)
+    spans = audit.table(audit.heads(language), context.layout, language, rare_names(context))
+    rest = (
         tag("ul", *items, class_="warnings") if others else "",
         note,
         fine(explained(say("nodes_body"), language)),
     )
+    machines = machines_html(context)
+    if context.state.view != "hosts":
+        parts = (drawn, spans, *rest, machines)
+    elif placement is None:
+        parts = (machines, drawn, spans, *rest)
+    else:
+        parts = (spans, machines, drawn, *rest)
+    return together(heading(say("nodes_title"), answers), *parts)
 
 
 def nodes_pictures(context: Context) -> Pictures:
@@ -77,9 +81,24 @@ VIEW = View(
     nodes_summary,
     slide=map_slide,
     place=2,
-    endpoints=(node_audit,),
-    commands=("audit",),
+    endpoints=(node_audit, read_hosts, better_order, slow_groups),
+    commands=("audit", "order", "slow"),
 )
+
+ALSO = (
+    View(
+        "hosts",
+        "layout",
+        nodes_html,
+        hosts_pictures,
+        RUN["hosts_title"],
+        hosts_summary,
+        hosts_slide,
+        within="nodes",
+        place=3,
+    ),
+)
+"""Its machines, which were a view."""
 
 
 def _fine(context: Context) -> str:

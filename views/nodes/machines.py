@@ -1,4 +1,4 @@
-"""The Hosts view: machines by name, which groups leave them, and a better order of the same."""
+"""Machines by name, a better order of the same, and measurements of their GPUs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from diagnosis.machines.hosts import Hosts
 from groups import LayoutError
 from groups.layout import Layout
 from groups.placement import Placement
-from request.answers.hosts import better_order, read_hosts, slow_groups
 from request.context import Context
 from request.hosts import hosts_of, placement_here
 from request.state import is_empty
@@ -18,9 +17,9 @@ from request.words import saying
 
 from ..base import form
 from ..base.hosts import ROWS, notes_html, refused_html
-from ..base.html import fine, fold, heading, rest_text, table, tag, together
-from ..base.view import Pictures, View
-from ..parts.levels import audit_of, level_head, level_name, waited_for
+from ..base.html import fine, fold, rest_text, table, tag, together
+from ..base.view import Pictures
+from ..parts.levels import audit_of, level_head, level_name
 from .better import better_of, order_html, order_pictures, order_text
 from .measures import measures_html, measures_pictures, measures_summary
 
@@ -28,34 +27,44 @@ MOST_OF_EXAMPLE = 512
 """The most machines of an example."""
 
 
-def hosts_html(context: Context) -> Markup:
-    """The machines of the text, the groups that leave them, a better order; then measurements."""
-    state, language = context.state, context.language
-    say, empty = saying(RUN, language), ""
+SAID = ("hosts", "racks", "measures")
+"""What is pasted of the machines."""
+
+
+def machines_html(context: Context) -> Markup:
+    """The machines of the text and a better order, or an example of it; then measurements. Open
+    where something is said of them, and for links of the view that they were."""
+    state, say = context.state, saying(RUN, context.language)
+    is_asked = state.view == "hosts"
+    is_said = not all(is_empty(getattr(state, name)) for name in SAID)
     try:
         hosts, placement = context.once(hosts_of), context.once(placement_here)
         body = _answer(hosts, placement, context) if hosts and placement else ""
-        empty = "" if hosts else tag("p", say("hosts_empty"))
     except LayoutError as error:
         body = refused_html(error, state)
+    empty = tag("p", say("hosts_empty")) if is_empty(state.hosts) else ""
     boxes = [form.area(name, state, rows=3) for name in ("hosts", "racks")]
-    inputs = together(
-        tag("div", *boxes, class_="fields two"), _example(context) if is_empty(state.hosts) else ""
-    )
-    return together(heading(say("hosts_title"), empty), body, inputs, measures_html(context))
+    example = _example(context, is_asked) if is_empty(state.hosts) else ""
+    inputs = tag("div", *boxes, class_="fields two")
+    parts = (empty, body, inputs, example, measures_html(context))
+    title = say("machines")
+    return fold(title, *parts, kind="own machines-of", is_open=is_asked or is_said)
 
 
-def _example(context: Context) -> Markup:
-    """The view with example names for the layout's machines, alternating between two racks."""
+def _example(context: Context, is_seen: bool) -> Markup:
+    """Example names for the layout's machines, alternating between two racks, with what would be
+    seen of them."""
     if context.layout.nodes > MOST_OF_EXAMPLE:
         return Markup()
     changes = dict(zip(("hosts", "racks"), example_of(context.layout), strict=True))
+    if not is_seen:
+        return tag("p", form.setter(changes, PAGE["example_use"][context.language]))
     shown = Context(context.layout, context.state.changed(changes))
     hosts, placement = shown.once(hosts_of), shown.once(placement_here)
     if hosts is None or placement is None:
         return Markup()
     parts = (fine(_summary(placement, context.language)), order_html(hosts, shown))
-    return form.example(context.language, changes, *parts, _audit(placement, shown))
+    return form.example(context.language, changes, *parts)
 
 
 def example_of(layout: Layout) -> tuple[str, str]:
@@ -75,7 +84,6 @@ def _answer(hosts: Hosts, placement: Placement, context: Context) -> Markup:
     return together(
         fine(_summary(placement, language)),
         notes_html(hosts.remarks[:16], "warnings", language),
-        _audit(placement, context),
         order_html(hosts, context),
         _list(hosts, placement, language),
     )
@@ -120,17 +128,6 @@ def _list(hosts: Hosts, placement: Placement, language: str) -> Markup:
     return fold(say("hosts_list"), table(heads, rows), more)
 
 
-def _audit(placement: Placement, context: Context) -> Markup:
-    """The groups that leave a machine or a place above it."""
-    language, waited = context.language, waited_for(context.state)
-    audit = audit_of(context.layout, placement, by_size=False, waited=waited)
-    heads = [PAGE["column_group"][language], RUN["column_group_size"][language]]
-    heads += [level_head(kind, language) for kind in audit.places]
-    return together(
-        tag("h3", RUN["hosts_audit"][language]), audit.table(heads, context.layout, language)
-    )
-
-
 # -- what goes into files ------------------------------------------------------------------------
 
 
@@ -159,18 +156,3 @@ def hosts_summary(context: Context) -> str:
     if better := context.once(better_of):
         return order_text(better, context)
     return _summary(placement, context.language) if placement else ""
-
-
-VIEW = View(
-    "hosts",
-    "layout",
-    hosts_html,
-    hosts_pictures,
-    RUN["hosts_title"],
-    hosts_summary,
-    hosts_slide,
-    of_gpu=False,
-    place=3,
-    endpoints=(read_hosts, better_order, slow_groups),
-    commands=("order", "slow"),
-)
