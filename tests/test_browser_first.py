@@ -110,6 +110,6 @@ def test_the_picture_of_an_example_begins_within_350_pixels_too(shared_page, lan
 def test_examples_fit_into_a_phone(open_page):
     page = open_page(width=400, height=800, touch=True)
     for view in (*EXAMPLES, "slow"):
-        show(page, view)
+        follow_link(page, f"v=2&show={view}")
         expect(page.locator(".example .grey")).to_be_visible()
         assert overflow(page) == (0, []), view
