@@ -173,7 +173,12 @@ def test_a_link_of_hosts_opens_the_nodes_at_their_machines(language, hosts):
         both[view] = str(picture_html(shown))
         (current,) = select(str(subs_html(shown)), "[aria-current]")
         assert text_of(current) == VIEWS["nodes"].label[language]
-    for part in (".nodes-map.wide", ".picture > .audit", "[data-field=hosts]", "[data-field=measures]"):
+    for part in (
+        ".nodes-map.wide",
+        ".picture > .audit",
+        "[data-field=hosts]",
+        "[data-field=measures]",
+    ):
         assert len(select(both["nodes"], part)) >= 1, part
         assert len(select(both["nodes"], part)) == len(select(both["hosts"], part)), part
     is_open = [only(page, ".machines-of").attributes.get("open", "no") for page in both.values()]

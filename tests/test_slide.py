@@ -38,7 +38,7 @@ from training.pipeline import plan_of, simulate
 from views.all import ENDPOINTS, VIEWS
 from views.compare.view import compare_slide
 from views.export import download, picture_file, short_address, slide_of
-from views.hosts.view import hosts_pictures, hosts_summary
+from views.nodes.machines import hosts_pictures, hosts_summary
 from views.nodes.map import Sent
 from views.nodes.view import nodes_pictures
 from views.page import save
