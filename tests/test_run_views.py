@@ -14,8 +14,6 @@ import numpy as np
 import pytest
 from markup import select, text_of, values, written
 from test_logs import old_job
-from views.hosts.measures import SHOWN, measures_pictures
-from views.hosts.view import example_of
 
 from descriptions import REFUSALS, RUN
 from diagnosis.hang.case import case_of
@@ -33,6 +31,8 @@ from request.state import State
 from views.base.html import rest_text
 from views.evidence import evidence
 from views.hang.view import hang_pictures
+from views.nodes.machines import example_of
+from views.nodes.measures import SHOWN, measures_pictures
 from views.page import answer
 from views.parts.chain import CULPRIT, END, FIRST, chain_of, heat_of_chain
 from views.parts.values import heat_of

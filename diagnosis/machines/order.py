@@ -86,7 +86,7 @@ class BetterOrder:
     key_before: tuple[int, ...]
     names_before: tuple[str, ...]
     kinds: tuple[Crossings, ...]
-    reasons: tuple[Note, ...]  # why it is so (views/hosts/words.toml, ORDER_REASONS)
+    reasons: tuple[Note, ...]  # why it is so (views/nodes/words.toml, ORDER_REASONS)
     is_least: bool  # proved: no order has a smaller key, or where kinds have costs a smaller cost
     cost: float  # by the caller's costs, 0 where there are none
     cost_before: float

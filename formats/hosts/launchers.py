@@ -7,7 +7,7 @@
 
 torchrun's c10d and etcd rendezvous number machines by name, as text, and take no notice of
 --node-rank (pytorch/pytorch #191190, torch/distributed/elastic/rendezvous/dynamic_rendezvous.py).
-Notes on each are texts (views/hosts/words.toml, LAUNCHER_NOTES) under the same names.
+Notes on each are texts (views/nodes/words.toml, LAUNCHER_NOTES) under the same names.
 """
 
 from __future__ import annotations

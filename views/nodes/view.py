@@ -44,12 +44,13 @@ def nodes_html(context: Context) -> Markup:
     answers = tag("ul", tag("li", answer), class_="warnings") if warnings else tag("p", answer)
     drawn = or_refused(context, map_html)
     spans = audit.table(audit.heads(language), context.layout, language, rare_names(context))
-    rest = (
+    rest: tuple[Markup | str, ...] = (
         tag("ul", *items, class_="warnings") if others else "",
         note,
         fine(explained(say("nodes_body"), language)),
     )
     machines = machines_html(context)
+    parts: tuple[Markup | str, ...]
     if context.state.view != "hosts":
         parts = (drawn, spans, *rest, machines)
     elif placement is None:
