@@ -222,7 +222,7 @@ def test_the_chosen_gpu_means_something_in_each_view_that_asks_for_it(view):
 
 def test_a_view_without_a_chosen_gpu_does_not_ask_for_one_and_memory_opens_its_stage(open_page):
     page = open_page()
-    show(page, "estimate")
+    show(page, "hang")
     expect(page.locator("#field-rank")).to_have_count(0)
     show(page, "memory")
     expect(page.locator(".memory-formula h4")).to_contain_text("Stage 0")
