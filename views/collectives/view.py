@@ -35,7 +35,7 @@ from request.words import saying
 from training.collectives.operations import COLLECTIVES, MAPPINGS
 
 from ..base.form import check, choice, fields, number, text
-from ..base.html import chip, chips, fold, heading, scrolling, tag, together, tone_class
+from ..base.html import chip, chips, explained, fold, heading, scrolling, tag, together, tone_class
 from ..base.names import kind_text
 from ..base.problems import message_html, problem_html
 from ..base.view import Pictures, View
@@ -156,9 +156,12 @@ def _operation(layout: Layout, watched: CollectiveSpec, language: str) -> Markup
     used = tag("b", PAGE["collectives_used"][language])
     does = (
         tag("h3", tag("code", op_name(watched.op))),
-        tag("p", used, " ", words.used[language]),
+        tag("p", used, " ", explained(words.used[language], language)),
     )
-    group = tag("h3", chips([watched.grouping.name]), " ", kind.title), tag("p", kind.body)
+    group = (
+        tag("h3", chips([watched.grouping.name]), " ", kind.title),
+        tag("p", explained(kind.body, language)),
+    )
     return tag("div", tag("div", *does), tag("div", *group), class_="collectives-what")
 
 
