@@ -121,3 +121,10 @@ class Context:
     def rank(self) -> int:
         """The selected rank; 0 if none is."""
         return pinned_rank(self.layout.world_size, self.state.values["rank"])
+
+    @property
+    def moment(self) -> int | None:
+        """The chosen moment of a step, in parts of 10,000 of its film; None if none is, as where a
+        link says one that cannot be."""
+        moment = self.state.values["moment"]
+        return moment if isinstance(moment, int) and 0 <= moment < 10_000 else None

@@ -143,7 +143,7 @@ def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_
     expect_exchange(page, [0, 1, 2, 3], gather, counted_up(4, 4), "backward")
     # Some functions have no backward: said, and one click away from one that has.
     pick(page, "collective", "_gather")
-    problem = page.locator(".collectives > .refusal")
+    problem = page.locator(".collectives .refusal")
     expect(problem).to_have_count(1)
     problem.locator(".fix").first.click()
     expect(problem).to_have_count(0)
@@ -158,7 +158,7 @@ def test_gradients_go_back_and_what_cannot_be_is_mended_beside_its_field(shared_
     labels = [fix_label(cure, "en") for cure in error.alternatives]
     expect(problem.locator(".fix")).to_have_text(labels)
     # Right below the boxes of the operation, above everything that it makes.
-    assert page.locator(".collectives > .fields + .refusal").count() == 1
+    assert page.locator(".collectives .fields + .refusal").count() == 1
     problem.locator(".fix").first.click()
     expect(problem).to_have_count(0)
     (shape,) = error.alternatives[0].values()

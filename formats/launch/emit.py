@@ -115,7 +115,7 @@ def _unwritten(target: Target, options: Facts, written: set[str]) -> list[str]:
         known.add("zero")
     known |= _of_engine(target, options, written)
     if "mixed" in known:
-        known |= {"fp16", "fp8", "products"}
+        known |= {"fp16"} if "mixed" in target.words else {"fp16", "fp8", "products"}
     if "mixed_param" in known or "bf16" in fields:  # silence is FP32
         known.add("fp32")
     return [name for name in IN_COMMENTS if name in options and name not in known]

@@ -450,7 +450,8 @@ def options_of_preset(name: str, pp: int) -> Document:
     batch = {field: published[field] for field in MODEL if field in published}
     fields = {**batch, **training_of_preset(name)}
     if model is not None:
-        fields = {**counted_with(PRESETS[name].tp, model.experts), **fields}
+        engine = framework_of(PRESETS[name].framework).engine
+        fields = {**counted_with(PRESETS[name].tp, model.experts, engine), **fields}
     if published.get("account_for_embedding"):
         fields["account"] = True
     return options_of(shape, fields, pp)

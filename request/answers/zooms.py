@@ -113,7 +113,7 @@ def zooms_of(context: Context) -> Zooms:
     Errors: LayoutError for a model, batch or schedule that is none, and for a machine of which a
     number is missing.
     """
-    layout, moment = context.layout, context.state.values["moment"]
+    layout, moment = context.layout, context.moment
     seconds, rows = seconds_of(context), rows_of(layout, context.trained)
     for error in unknown_links(rows, context.trained.cluster):
         raise error

@@ -81,12 +81,16 @@ def collectives_html(context: Context) -> Markup:
             PAGE["collectives_title"][language],
             tag("p", does, OPERATION_TEXTS[watched.op].does[language]),
         ),
-        *(problem_html(error, language) for error in problems),
         _notices(layout, watched, language),
         tag(
             "div",
             _before_and_after(layout, watched, counting, language),
-            tag("div", _inputs(layout, watched, state, language), _cost(watched, language)),
+            tag(
+                "div",
+                _inputs(layout, watched, state, language),
+                *(problem_html(error, language) for error in problems),
+                _cost(watched, language),
+            ),
             class_="collectives-top",
         ),
         tag(

@@ -69,7 +69,7 @@ def pipeline_html(context: Context) -> Markup:
 
 def _op_of_moment(context: Context) -> list[int] | None:
     """Kind, micro-batch and stage of the op at the moment that somebody chose, for the script."""
-    if context.state.values["moment"] is None:
+    if context.moment is None:
         return None
     try:
         found = context.once(zooms_of)

@@ -18,16 +18,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from groups.errors import LayoutError
 from groups.layout import Layout
 from groups.notes import Note
+from groups.placement import node_of
 
 from ..items import Parsed
 from ..sayings import Reading
@@ -131,33 +130,34 @@ def _notes(segment: NodeRun, layout: Layout, nodes: int) -> Iterator[Note]:
         yield Note("segment-does-not-divide", facts)
         return
     spans = {name: _spans(layout, name) for name in KINDS if name in layout.every}
-    spans = {name: ends for name, ends in spans.items() if (ends[0] != ends[1]).any()}
+    spans = {name: ends for name, ends in spans.items() if any(one != end for one, end in ends)}
     if not spans:
         yield Note("segment-decides-nothing", facts)
         return
-    for kind, (first, last) in spans.items():
-        leave = int((first // size != last // size).sum())
-        own = {**facts, "kind": kind, "groups": len(first), "wide": int((last - first).max()) + 1}
+    for kind, ends in spans.items():
+        leave = sum(count for (first, last), count in ends.items() if first // size != last // size)
+        wide = max(last - first for first, last in ends) + 1
+        own = {**facts, "kind": kind, "groups": ends.total(), "wide": wide}
         if leave:
-            works = least_segment(nodes, first, last)
+            works = least_segment(nodes, ends)
             code = "segment-cuts" if works < nodes else "segment-cuts-any"
             yield Note(code, {**own, "leave": leave, "works": works})
         else:
             yield Note("segment-keeps" if segment.is_sure else "segment-wishes", own)
 
 
-def _spans(layout: Layout, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """The first and the last node of each group."""
-    groups = np.asarray(layout.every[kind].groups()) // layout.gpus_per_node
-    return groups.min(axis=1), groups.max(axis=1)
+def _spans(layout: Layout, kind: str) -> Counter[tuple[int, int]]:
+    """The first and the last node of each group, and how many groups have these."""
+    groups = node_of(layout.every[kind].groups(), layout.gpus_per_node)
+    return Counter(zip(groups.min(axis=1).tolist(), groups.max(axis=1).tolist(), strict=True))
 
 
-def least_segment(nodes: int, first: ArrayLike, last: ArrayLike) -> int:
+def least_segment(nodes: int, ends: Iterable[tuple[int, int]]) -> int:
     """The smallest part of the nodes that no group leaves; all of them if there is no smaller.
 
-    >>> least_segment(8, [0, 3], [1, 3]), least_segment(8, [1], [2])
+    >>> least_segment(8, [(0, 1), (3, 3)]), least_segment(8, [(1, 2)])
     (2, 4)
     """
-    starts, ends = np.asarray(first), np.asarray(last)
     parts = (size for size in range(1, nodes) if nodes % size == 0)
-    return next((size for size in parts if (starts // size == ends // size).all()), nodes)
+    fits = (size for size in parts if all(one // size == end // size for one, end in ends))
+    return next(fits, nodes)
