@@ -28,7 +28,7 @@ from training.estimate.constants import DATA, constants_of, fitted_constants
 from training.estimate.memory import fit_of
 from training.estimate.request import Request, request_of
 from training.estimate.runs import MeasuredRun, is_nanotron, runs
-from training.estimate.seconds import decided, stall_seconds, step_seconds
+from training.estimate.seconds import decided, stall_seconds, stall_signs, step_seconds
 from training.estimate.work import Work, work_of
 from training.parameters import active_parameters, total_parameters
 
@@ -93,10 +93,13 @@ NANOTRON = {
     "launch_pp_rank": (2.4e-3, 0.5),
     "launch_node": (0.25, 0.5),
 }
-STALL = {"stall": 0.5, "stall_alone": 1.2, "stall_many": 511.0, "stall_full": 0.72}
+STALL = {
+    **{"stall": 0.5, "stall_alone": 1.2, "stall_many": 511.0, "stall_some": 255.0},
+    **{"stall_wide": 31.0, "stall_full": 0.72},
+}
 """Seconds of a stalled message, and of a micro-batch without stages: medians of what stalled runs
-take longer, by stages (0.5 s with two, 0.75 with four, towards 1 with more). GPUs and fullness from
-which it is common."""
+take longer, by stages (0.5 s with two, 0.75 with four, towards 1 with more). Beyond which GPUs it
+is usual, and not rare; replicas, and fullness, beyond which it is common."""
 
 UNSURE = {"M-LM table A100": 0.6, "M-LM table H100": 0.6}
 """What a run that does not count weighs: 0.25, and these tables of tuned layouts more."""
@@ -234,11 +237,8 @@ def fit_nanotron(several: Sequence[TimedRun], base: Constants) -> Constants:
 
 def fit_stalls(several: Sequence[TimedRun], constants: Constants) -> Constants:
     """How likely a run stalls, by logistic regression: of what `stall_seconds` looks at."""
-    odds = (
-        *("stall_odds", "stall_odds_many", "stall_odds_summed", "stall_odds_full"),
-        *("stall_odds_alone", "stall_odds_alone_many", "stall_odds_alone_summed"),
-    )
-    signs = np.array([_signs(case) for case in several])
+    every = [stall_signs(case.asked, STALL, fullness(case)) for case in several]
+    odds, signs = tuple(every[0]), np.array([list(each.values()) for each in every])
     stalled = np.array([_stalled(case, constants) for case in several], float)
     found = np.zeros(len(odds))
     for _ in range(30):
@@ -246,15 +246,6 @@ def fit_stalls(several: Sequence[TimedRun], constants: Constants) -> Constants:
         square = signs.T @ ((share * (1 - share))[:, None] * signs) + np.eye(len(odds)) / 100
         found += np.linalg.solve(square, signs.T @ (stalled - share) - found / 100)
     return {**STALL, **dict(zip(odds, found.tolist()))}
-
-
-def _signs(case: TimedRun) -> list[float]:
-    split, many = case.asked.split, case.asked.gpus > STALL["stall_many"]
-    staged = split.pp > 1
-    summed = case.asked.training.zero == 0 and split.dp > 1
-    full = max(0.0, fullness(case) - STALL["stall_full"])
-    alone = not staged, not staged and many, not staged and many and summed
-    return [staged, staged and many, staged and summed, full, *alone]
 
 
 def fullness(case: TimedRun) -> float:

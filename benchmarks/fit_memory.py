@@ -17,7 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from groups.errors import LayoutError
-from training.estimate.memory import LEAN, SPREAD, UNFUSED, kernels_of, unfused_terms
+from training.estimate.memory import (
+    LEAN,
+    SPREAD,
+    SQUEEZED,
+    UNFUSED,
+    kernels_of,
+    unfused_terms,
+)
 from training.estimate.nanotron import dealt_by_cost
 from training.estimate.request import Request, request_of
 from training.estimate.runs import MeasuredRun, is_nanotron, runs
@@ -52,8 +59,9 @@ class FilledRun:
         return kernels_of(self.asked, is_fused=False)
 
     @property
-    def low(self) -> float:
-        return SPREAD[self.kernels][0]
+    def least(self) -> float:
+        """The share of what it needs that must be there."""
+        return max(SPREAD[self.kernels][0], SQUEEZED)
 
     def needed(self, constants: np.ndarray) -> float:
         return float((self.terms @ constants).max())
@@ -104,7 +112,7 @@ def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
     off = abs(errors([case for case in several if case.run.memory], constants))
     bad, good = (
         [
-            case.low * case.needed(constants) > case.usable
+            case.least * case.needed(constants) > case.usable
             for case in several
             if (case.run.status == "ok") == ran
         ]
@@ -140,7 +148,7 @@ def main() -> None:
         print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, blind)}")
         if name != "Playbook":  # whose models are left out one by one
             for case in out:
-                over.append(case.low * case.needed(blind) > case.usable)
+                over.append(case.least * case.needed(blind) > case.usable)
                 ran.append(case.run.status == "ok")
                 if (memory := case.run.memory or 0.0) > LARGE:
                     ratios.setdefault(case.kernels, []).append(memory * GIB / case.needed(blind))

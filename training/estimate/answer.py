@@ -49,7 +49,7 @@ class Estimate:
         memory: peak of allocated bytes on the fullest rank.
         memory_low, memory_high: the interval that holds the need of 90 % of real runs.
         verdict: "fits", "close" or "over": whether the cluster's GPU holds it.
-        fits: whether it may fit; False only if even ``memory_low`` does not.
+        fits: whether it may fit; False where runs that need so much have failed (`Fit.verdict`).
         fit: the memory in detail; computed on first access.
         software: the software whose constants apply (training.estimate.constants).
         named: the software that the request names; empty: none.

@@ -356,18 +356,35 @@ def stall_seconds(request: Request, c: Constants, fullness: float) -> tuple[floa
     """
     if "stall" not in c:
         return 0.0, 0.0
-    split, m = request.split, request.training.micro_batches
-    many = request.gpus > c["stall_many"]
+    pp, m = request.split.pp, request.training.micro_batches
+    signs = stall_signs(request, c, fullness)
+    score = sum(c[name] * sign for name, sign in signs.items())
+    each = c["stall_alone"] if pp == 1 else c["stall"] * 2.0 * (pp - 1) / pp
+    return each * (m + pp - 1), 1.0 / (1.0 + exp(-score))
+
+
+def stall_signs(request: Request, c: Constants, fullness: float) -> dict[str, float]:
+    """By constant what the odds of a stall depend on: stages at all, on many GPUs, and fewer
+    messages of two; gradients that are summed beside the messages of stages (ZeRO-0), and over the
+    network where a stage's neighbours are on other nodes; many replicas; and a full memory."""
+    split, gpus = request.split, request.gpus
+    staged, many, some = split.pp > 1, gpus > c["stall_many"], gpus > c["stall_some"]
     summed = request.training.zero == 0 and split.dp > 1
-    if split.pp == 1:
-        score = c["stall_odds_alone"] + c["stall_odds_alone_many"] * many
-        score += c["stall_odds_alone_summed"] * (many and summed)
-        each = c["stall_alone"]
-    else:
-        score = c["stall_odds"] + c["stall_odds_many"] * many + c["stall_odds_summed"] * summed
-        each = c["stall"] * 2.0 * (split.pp - 1) / split.pp
-    score += c["stall_odds_full"] * max(0.0, fullness - c["stall_full"])
-    return each * (m + split.pp - 1), 1.0 / (1.0 + exp(-score))
+    is_far = request.stride("pp") >= request.domain
+    signs = {
+        "stall_odds": staged,
+        "stall_odds_many": staged and many,
+        "stall_odds_some": staged and some,
+        "stall_odds_two": staged and many and split.pp == 2,
+        "stall_odds_summed": staged and summed,
+        "stall_odds_far": staged and summed and is_far,
+        "stall_odds_wide": staged and some and split.dp > c["stall_wide"],
+        "stall_odds_alone": not staged,
+        "stall_odds_alone_many": not staged and many,
+        "stall_odds_alone_summed": not staged and many and summed,
+    }
+    full = max(0.0, fullness - c["stall_full"])
+    return {**{name: float(sign) for name, sign in signs.items()}, "stall_odds_full": full}
 
 
 def decided(share: float) -> float:
