@@ -72,6 +72,7 @@ SHARED = {
     "state_bytes": (36.0, 0.3),  # read and written by the optimizer, a parameter
     "clear_bytes": (8.0, 0.3),
     "step": (0.02, 0.5),  # seconds once a step
+    "sum_apart": (3.8, 0.1),  # the same where gradients are summed beside nothing: by two batches
 }
 PER_FAMILY = ("share", "attention_share")
 NANOTRON = {
