@@ -325,8 +325,8 @@ def step_of(
 
 
 def sums_apart(training: Training) -> bool:
-    """Whether gradients of stages are summed after the last micro-batch, beside nothing, as DeepSpeed
-    did under Megatron's layers before those had states in shares of their own (2022).
+    """Whether gradients of stages are summed after the last micro-batch, beside nothing, as under
+    DeepSpeed with Megatron's layers before those had shares of states of their own (2022).
 
     Such steps have a part that more micro-batches do not lengthen, beyond their bubble: 3.8 s of 36
     and 107 (BigScience, 32 and 128 of them, 8 replicas), 6 s of 44 to 60 (MT-NLG, 160 to 240, 8 to
