@@ -17,7 +17,7 @@ import argparse
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ from training.estimate.work import Work, work_of
 from training.parameters import active_parameters, total_parameters
 
 from . import fit_pairs
+from .descent import descend
 from .estimate import write
 from .estimate_errors import answered
 
@@ -132,7 +133,7 @@ def cases(wanted: Callable[[MeasuredRun], bool] = lambda run: True) -> list[Time
 
 
 def log_errors(
-    several: Sequence[TimedRun], constants: Callable[[TimedRun], Constants]
+    several: Iterable[TimedRun], constants: Callable[[TimedRun], Constants]
 ) -> np.ndarray:
     """log(estimated / measured) of each, stalls apart."""
     found = (
@@ -142,54 +143,11 @@ def log_errors(
     return np.log(np.fromiter(found, float))
 
 
-def descend(
-    errors: Callable[[np.ndarray], np.ndarray],
-    widths: np.ndarray,
-    weights: np.ndarray,
-    *,
-    near: float,
-    far: float = math.inf,
-    steps: int = 10,
-) -> np.ndarray:
-    """Moves of the constants' logarithms that make the errors least.
-
-    An error counts by its square up to ``near``, by its size up to ``far``, and no more beyond.
-    """
-    scale = 2 * near
-
-    def loss(found: np.ndarray, moved: np.ndarray) -> float:
-        size = np.minimum(abs(found), far)
-        each = np.where(size < near, size**2 / 2 / near, size - near / 2)
-        return float((weights * each).sum() / scale + ((moved / widths) ** 2).sum() / 2)
-
-    moved = np.zeros(len(widths))
-    found = errors(moved)
-    for _ in range(steps):
-        slope = np.empty((len(found), len(widths)))
-        for at in range(len(widths)):
-            a_little = moved.copy()
-            a_little[at] += 1e-3
-            slope[:, at] = (errors(a_little) - found) / 1e-3
-        each = weights * (abs(found) < far) / np.maximum(abs(found), near) / scale
-        square = slope.T @ (each[:, None] * slope) + np.diag(1 / widths**2)
-        step = np.linalg.solve(square, slope.T @ (each * found) + moved / widths**2)
-        before = loss(found, moved)
-        for part in (1.0, 0.5, 0.25, 0.125):
-            if loss(errors(moved - part * step), moved - part * step) < before:
-                moved = moved - part * step
-                break
-        else:
-            return moved
-        found = errors(moved)
-        if before - loss(found, moved) < 1e-3:
-            break
-    return moved
-
-
 def fit_shared(
-    several: Sequence[TimedRun], steps: int = 12
-) -> tuple[Constants, dict[str, Constants]]:
-    """Constants for all, and those of each family of GPUs."""
+    several: Sequence[TimedRun], start: Mapping[str, float] | None = None
+) -> tuple[Constants, dict[str, Constants], dict[str, float]]:
+    """Constants for all, those of each family of GPUs, and the moves of all; start: the moves of
+    another fit."""
     families = sorted({case.family for case in several})
     names = [*SHARED, *(f"{name} {family}" for name in PER_FAMILY for family in families)]
     widths = [SHARED[name.split()[0]][1] / (1 + (" " in name)) for name in names]
@@ -197,11 +155,18 @@ def fit_shared(
     weights = np.array([_weight(case.run, counts[case.run.group]) for case in several])
     weights *= len(several) / weights.sum()
 
-    def errors(moved: np.ndarray) -> np.ndarray:
-        return log_errors(several, _by_family(*_constants(dict(zip(names, moved)), families)))
+    def errors(moved: np.ndarray, these: np.ndarray | None) -> np.ndarray:
+        constants = _by_family(*_constants(dict(zip(names, moved)), families))
+        return log_errors(_some(several, these), constants)
 
-    moved = descend(errors, np.array(widths), weights, near=0.06, steps=steps)
-    return _constants(dict(zip(names, moved)), families)
+    first = np.array([start.get(name, 0.0) for name in names]) if start else None
+    moves = descend(errors, np.array(widths), weights, near=0.06, steps=12, start=first)
+    moved = dict(zip(names, moves.tolist()))
+    return (*_constants(moved, families), moved)
+
+
+def _some(several: Sequence[TimedRun], these: np.ndarray | None) -> Iterable[TimedRun]:
+    return several if these is None else (several[at] for at in these)
 
 
 def _weight(run: MeasuredRun, number: int) -> float:
@@ -220,19 +185,23 @@ def _constants(
     return shared, own
 
 
-def fit_nanotron(several: Sequence[TimedRun], base: Constants) -> Constants:
-    """What nanotron's runs have of their own; runs far slower than all others do not count."""
+def fit_nanotron(
+    several: Sequence[TimedRun], base: Constants, start: Constants | None = None
+) -> Constants:
+    """What nanotron's runs have of their own; runs far slower than all others do not count. start:
+    constants of another fit."""
     starts = {name: base[name] if at is None else at for name, (at, _) in NANOTRON.items()}
 
     def own(moved: np.ndarray) -> Constants:
         return {name: at * math.exp(by) for (name, at), by in zip(starts.items(), moved)}
 
-    def errors(moved: np.ndarray) -> np.ndarray:
+    def errors(moved: np.ndarray, these: np.ndarray | None) -> np.ndarray:
         constants = {**base, **own(moved)}
-        return log_errors(several, lambda case: constants)
+        return log_errors(_some(several, these), lambda case: constants)
 
     widths = np.array([width for _, width in NANOTRON.values()])
-    found = descend(errors, widths, np.ones(len(several)), near=0.1, far=1.0)
+    first = np.log([start[name] / at for name, at in starts.items()]) if start else None
+    found = descend(errors, widths, np.ones(len(several)), near=0.1, far=1.0, start=first)
     return own(found)
 
 
@@ -262,24 +231,29 @@ def _stalled(case: TimedRun, constants: Constants) -> bool:
     return case.seconds - plain > 0.55 * each * slots
 
 
-def held_out(several: Sequence[TimedRun], key: Callable[[MeasuredRun], str]) -> np.ndarray:
-    """log(estimated / measured) with each key's runs left out of the fit in turn."""
+def held_out(
+    several: Sequence[TimedRun], key: Callable[[MeasuredRun], str], moved: Mapping[str, float]
+) -> np.ndarray:
+    """log(estimated / measured) with each key's runs left out of the fit in turn, which goes on
+    from the moves of the fit to all."""
     found = np.zeros(len(several))
     for name in sorted({key(case.run) for case in several}):
         out = [key(case.run) == name for case in several]
-        shared, own = fit_shared([case for case, x in zip(several, out) if not x], steps=6)
+        shared, own, _ = fit_shared([case for case, x in zip(several, out) if not x], moved)
         left = [case for case, x in zip(several, out) if x]
         found[np.array(out)] = log_errors(left, _by_family(shared, own))
     return found
 
 
-def held_out_nanotron(several: Sequence[TimedRun], base: Constants) -> np.ndarray:
+def held_out_nanotron(
+    several: Sequence[TimedRun], base: Constants, nanotron: Constants
+) -> np.ndarray:
     """The same of nanotron's runs with each model left out in turn, stalls counted."""
     found = np.zeros(len(several))
     for name in sorted({case.run.model for case in several}):
         out = np.array([case.run.model == name for case in several])
         seen = [case for case, x in zip(several, out) if not x]
-        own = fit_nanotron(seen, base)
+        own = fit_nanotron(seen, base, nanotron)
         constants = {**base, **own, **fit_stalls(seen, {**base, **own})}
         left = [case for case, x in zip(several, out) if x]
         found[out] = [math.log(_with_stalls(case, constants) / case.seconds) for case in left]
@@ -300,6 +274,10 @@ def _by_family(shared: Constants, own: Mapping[str, Constants]) -> Callable[[Tim
 def kind_of(run: MeasuredRun) -> str:
     """The kind of source: Bridge's releases are one, MosaicML's tables are one."""
     return run.group if run.group.startswith(("M-LM", "NeMo")) else run.group.split()[0]
+
+
+def family_of(run: MeasuredRun) -> str:
+    return machine_of(run.arguments.cluster).family
 
 
 def spreads(
@@ -353,17 +331,18 @@ def everything() -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The content of constants.json, and errors on what the fit has not seen, by group of runs."""
     tuned = cases(lambda run: not is_nanotron(run))
     plain = cases(is_nanotron)
-    shared, own = fit_shared(tuned)
+    shared, own, moved = fit_shared(tuned)
     base = {**shared, **own["h100"]}
     nanotron = fit_nanotron(plain, base)
     nanotron |= fit_stalls(plain, {**base, **nanotron})
-    by_table, by_kind = held_out(tuned, lambda run: run.source), held_out(tuned, kind_of)
-    by_gpu = held_out(tuned, lambda run: machine_of(run.arguments.cluster).family)
+    by_table, by_kind, by_gpu = (
+        held_out(tuned, key, moved) for key in (lambda run: run.source, kind_of, family_of)
+    )
     spread = spreads(tuned, by_table, by_kind) | spreads_of_unseen(tuned, by_gpu)
     errors = log_errors(plain, lambda case: {**base, **nanotron})
     ratios = np.exp(-errors[abs(errors) < 0.8])
     spread["nanotron"] = [round(float(x), 3) for x in np.quantile(ratios, [0.03, 0.97])]
-    unseen = {"Playbook": held_out_nanotron(plain, base)}
+    unseen = {"Playbook": held_out_nanotron(plain, base, nanotron)}
     for group in {case.run.group for case in tuned}:
         here = [case.run.group == group and case.run.counts for case in tuned]
         unseen[group] = by_kind[here]

@@ -31,7 +31,7 @@ from training.estimate.runs import MeasuredRun, is_nanotron, runs
 from training.machine import GIB
 from training.memory.per_stage import memory_per_stage
 
-from .fit_estimate import descend
+from .descent import descend
 
 SOURCES = ("BigScience", "Playbook")
 PRIOR = {
@@ -100,8 +100,9 @@ def fit(several: Sequence[FilledRun]) -> np.ndarray:
     )
     weights *= len(several) / weights.sum()
 
-    def found(moved: np.ndarray) -> np.ndarray:
-        return errors(several, values * np.exp(moved))
+    def found(moved: np.ndarray, these: np.ndarray | None) -> np.ndarray:
+        some = several if these is None else [several[at] for at in these]
+        return errors(some, values * np.exp(moved))
 
     constants: np.ndarray = values * np.exp(descend(found, widths, weights, near=NEAR, steps=30))
     return constants
