@@ -100,7 +100,7 @@ def url_of(source: str) -> str:
 
 _Axes = Literal["tp", "cp", "pp", "ep", "etp", "dp", "fsdp", "pods"]
 _Shape = Literal["layers", "hidden", "attention_heads", "kv_heads", "ffn_hidden", "vocab", "seq"]
-_Experts = Literal["experts", "routed_experts_per_token", "expert_ffn"]
+_Experts = Literal["experts", "routed_experts_per_token", "expert_ffn", "mtp_layers"]
 _Batch = Literal["micro_batch", "global_batch", "batch_per_dp"]
 _Stages = Literal["vpp", "layers_per_virtual_stage", "account_for_embedding", "account_for_loss"]
 _Served = Literal["dcp", "moe_dp", "expert_parallel"]

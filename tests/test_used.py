@@ -60,11 +60,11 @@ FIGURES = [name for name, one in published_steps().items() if one.figure]
 
 @pytest.mark.parametrize("preset", FIGURES)
 def test_every_published_figure_of_use_is_met_as_its_source_counts(preset):
-    """Bridge's own counting of windows and of MTP moved between its releases."""
+    """Bridge's DeepSeek-V3 predicts one token more (its figures count that module), and an older
+    release printed tokens of whole sequences a second: 13 of Llama 3 70B's, 12.5 to 13.5."""
     one = published_steps()[preset]
     low, high = measured_use(one).alike
-    near = 0.06 if one.counted == "tokens" else 0.02
-    assert low * (1 - near) <= one.own <= high * (1 + near)
+    assert low * 0.98 <= one.own <= high * 1.02
 
 
 def test_a_published_layout_shows_its_use_beside_its_source_s_own():

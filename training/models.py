@@ -278,7 +278,7 @@ FIELDS = {
 
 SIZES = (
     *("layers", "hidden", "heads", "kv_heads", "ffn", "vocabulary", "sequence"),
-    *("experts", "top_k", "expert_ffn"),
+    *("experts", "top_k", "expert_ffn", "mtp_layers"),
 )
 """Fields of a model that published layouts have."""
 
