@@ -17,11 +17,11 @@ from ..estimate import Estimate
 from ..estimate.answer import FAR
 from ..estimate.memory import OVER
 
-APART = 1.1
+APART = 1.11
 """The ratio of two estimated steps from which on the order of the real ones is known: 9 of 10 pairs
 of public runs of one model, batch, software and number of GPUs that are estimated so far apart are
 in that order, and 6 of 10 of those nearer (tests/test_verdict.py counts them). Runs of nanotron,
-half of whose stalls are chance, are left out."""
+whose stalls are partly chance, are left out."""
 
 MATTERS = 0.01
 """The least relative difference of bytes, which are counted instead of estimated."""
