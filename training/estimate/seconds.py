@@ -318,9 +318,10 @@ def step_of(
         offload = beyond(during, busy) + after + UPDATE * ranks * crosses.updated
     passed = c["state_bytes"] * costs.states * (1.0 - costs.on_host[0])
     passed = passed + c["clear_bytes"] * costs.held
-    optimizer = passed / job.machine.hbm + c["step"]
+    once: Number = c["step"]
     if len(stages) > 1 and sums_apart(job.training):
-        optimizer = optimizer + c["sum_apart"] * (np.asarray(costs.exposed) > 0.0)
+        once = once + np.where(np.asarray(costs.exposed) > 0.0, c["sum_apart"], 0.0)
+    optimizer = passed / job.machine.hbm + once
     return Step(stages, busy, (stages.sum(axis=0) - slowest) * idle, dp, optimizer, offload)
 
 
