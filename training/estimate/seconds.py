@@ -318,10 +318,9 @@ def step_of(
         offload = beyond(during, busy) + after + UPDATE * ranks * crosses.updated
     passed = c["state_bytes"] * costs.states * (1.0 - costs.on_host[0])
     passed = passed + c["clear_bytes"] * costs.held
-    once: Number = c["step"]
-    if len(stages) > 1 and sums_apart(job.training):
-        once = once + np.where(np.asarray(costs.exposed) > 0.0, c["sum_apart"], 0.0)
-    optimizer = passed / job.machine.hbm + once
+    is_apart = len(stages) > 1 and sums_apart(job.training)
+    alone = costs.exposed > 0.0 if is_apart else False
+    optimizer = passed / job.machine.hbm + c["step"] + c["sum_apart"] * alone
     return Step(stages, busy, (stages.sum(axis=0) - slowest) * idle, dp, optimizer, offload)
 
 
