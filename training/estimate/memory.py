@@ -147,7 +147,7 @@ def fit_of(request: Request, software: str = "") -> Fit:
     >>> model, sizes = MODELS["llama3-8b"].model, {"gpus": 8, "tp": 1, "cp": 2, "sequence": 8192}
     >>> fits = [estimate(model, **sizes, software=name).fit for name in ("megatron", "nanotron")]
     >>> [(fit.verdict, fit.low < fit.needed < fit.high) for fit in fits]
-    [('fits', True), ('close', True)]
+    [('fits', True), ('over', True)]
     """
     is_fused = has_fused_kernels(request, software)
     if not is_fused and (software or software_of(request)) == "nanotron":

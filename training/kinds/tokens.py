@@ -72,8 +72,10 @@ def mean_seen(reach: str, window: int, sequence: float) -> float:
 
     >>> mean_seen("full", 0, 8), mean_seen("sliding", 4, 8), mean_seen("chunked", 4, 8)
     (4.0, 3.0, 2.0)
+    >>> mean_seen("sliding", 4, 0)  # a prompt may be empty
+    0.0
     """
-    if not window:
+    if not window or not sequence:
         return sequence / 2.0
     held = min(window, sequence)
     return held * (1.0 - held / (2.0 * sequence)) if reach == "sliding" else held / 2.0

@@ -46,7 +46,7 @@ def order_of(first: Estimate, second: Estimate) -> Order:
     >>> sizes = {"gpus": 64, "tp": 8, "global_batch": 32}
     >>> shallow, deep = (estimate(MODELS["llama3-70b"].model, **sizes, pp=pp) for pp in (2, 8))
     >>> round(shallow.seconds / deep.seconds, 2), round(order_of(shallow, deep).share, 2)
-    (0.96, 0.6)
+    (0.96, 0.61)
     >>> order_of(deep, deep)
     Order(share=0.5, low=1.0, high=1.0)
 

@@ -63,14 +63,14 @@ def verdict(first: Outcome | None, second: Outcome | None) -> Verdict:
 
     >>> small, large = Outcome("fits", 2.4, 9e9), Outcome("over", 2.2, 9e9)
     >>> verdict(small, large)
-    Verdict(better=0, by='memory', error=0.1)
+    Verdict(better=0, by='memory', error=0.11)
     >>> verdict(small, Outcome("fits", 2.5, 5e10)), verdict(Outcome("close", 4.8, 0), small)[:2]
-    (Verdict(better=0, by='bytes', error=0.1), (1, 'time'))
+    (Verdict(better=0, by='bytes', error=0.11), (1, 'time'))
 
     What no public run is like may be off by more; only what one of both lacks moves them apart.
 
     >>> round(verdict(small, Outcome("fits", 2.8, 9e9, ("gpu",))).error, 3)
-    0.375
+    0.388
     """
     if first is None or second is None:
         can = [side is not None and side.fit != OVER for side in (first, second)]

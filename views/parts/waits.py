@@ -24,7 +24,7 @@ def cost_of_waiting(names: Collection[str], context: Context) -> Iterator[str]:
     >>> from request.state import State
     >>> cost, routing = cost_of_waiting(["ep"], Context.of(State(**published("deepseek-v3"))))
     >>> cost.replace("\N{NO-BREAK SPACE}", " ").partition("a GPU ")[2]
-    'sends 821 GB for this, and 50 ms of about 16 s are spent waiting for it.'
+    'sends 821 GB for this, and 52 ms of about 16 s are spent waiting for it.'
     """
     say, language = saying(PAGE, context.language), context.language
     kinds = [kind for kind in PARTS if kind in names]

@@ -21,7 +21,7 @@ def about(estimate: Estimate, language: str = "en") -> str:
     >>> from training.models import MODELS
     >>> small = estimate(MODELS["llama3-8b"].model, gpus=8, tp=1, global_batch=8, sequence=8192)
     >>> about(small)
-    '0.97 s (0.87–1.4)'
+    '0.97 s (0.87–1.3)'
     """
     size, unit = _unit_of(estimate.seconds)
     low, high = (_two(seconds / size) for seconds in (estimate.low, estimate.high))
