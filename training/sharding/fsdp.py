@@ -99,6 +99,7 @@ class FsdpPart:
         self.kept_output: tuple[_Group, int] | None = None
         self.inputs: list[int] = []  # reduce-scatter inputs that are alive
         self.after_forward: list[_Group] = []
+        self.gradient_bytes = 0  # of whole units
 
     # -- sizes -----------------------------------------------------------------------------------
 
@@ -129,14 +130,11 @@ class FsdpPart:
             if each.state == KEPT
         )
 
-    @property
-    def gradient_bytes(self) -> int:
-        """Bytes of gradients of whole units."""
-        return sum(self._gradient_bytes(each) for each in self._all())
-
-    def _gradient_bytes(self, group: _Group) -> int:
-        summed = group.unit.elements * BYTES[self.rules.reduced] * group.summed
-        return summed + group.fresh * BYTES[self.rules.gathered]
+    def _hold(self, group: _Group, fresh: int, *, summed: bool) -> None:
+        """Sets what gradients a unit has."""
+        more = group.unit.elements * (summed - group.summed) * BYTES[self.rules.reduced]
+        self.gradient_bytes += more + (fresh - group.fresh) * BYTES[self.rules.gathered]
+        group.fresh, group.summed = fresh, summed
 
     # -- gathering -------------------------------------------------------------------------------
 
@@ -289,7 +287,8 @@ class FsdpPart:
             for each in group.unit.parameters:
                 if is_root and not late and each.name.startswith("tok_embeddings"):
                     waits += each.elements
-            group.fresh = max(group.fresh, group.unit.elements - waits)
+            fresh = max(group.fresh, group.unit.elements - waits)
+            self._hold(group, fresh, summed=group.summed)
 
     def _end(self, at: int) -> None:
         for group in reversed(self.groups[at]):
@@ -313,7 +312,7 @@ class FsdpPart:
         """The gradients of weights of a micro-batch whose `backward` left them out."""
         self.record.phase = phase
         for group in self._all():
-            group.fresh = group.unit.elements
+            self._hold(group, group.unit.elements, summed=group.summed)
         self._recount("")
 
     def reduce(self, phase: str) -> None:
@@ -340,11 +339,12 @@ class FsdpPart:
             if self.flags.reshard:
                 self._shard(group)
             if group.fresh and is_wider:
-                group.fresh, group.summed = 0, True
+                self._hold(group, 0, summed=True)
             self._recount(name)
             return
         has_gradients = bool(group.fresh or group.summed)
-        was_summed, group.fresh, group.summed = group.summed, 0, False
+        was_summed = group.summed
+        self._hold(group, 0, summed=False)
         if self.flags.reshard:
             self._shard(group)
         if group is self.groups[group.module][-1]:

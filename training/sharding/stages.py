@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -135,19 +134,36 @@ def _action(text: str) -> Action:
 def with_gathers(ops: Sequence[Action]) -> Iterator[Action]:
     """Gathers before the ops that need them, as many stages ahead as may be whole; a reduction
     behind the last op of a stage."""
-    whole: list[int] = []
+    whole: Sequence[int] = ()
     left = Counter(op.stage for op in ops if op.kind in "BW")
-    for at, op in enumerate(ops):
-        ahead = list(islice(dict.fromkeys(later.stage for later in ops[at:]), AHEAD))
-        yield from (Action("reshard", stage) for stage in sorted(set(whole) - set(ahead)))
-        yield from (Action("unshard", stage) for stage in ahead if stage not in whole)
-        whole = ahead
+    for ahead, op in zip(_next_stages(ops), ops):
+        if ahead is not whole:
+            yield from (Action("reshard", stage) for stage in sorted(set(whole) - set(ahead)))
+            yield from (Action("unshard", stage) for stage in ahead if stage not in whole)
+            whole = ahead
         yield op
         if op.kind in "BW":
             left[op.stage] -= 1
             if not left[op.stage]:
                 yield Action("reduce", op.stage)
     yield from (Action("reshard", stage) for stage in sorted(whole))
+
+
+def _next_stages(ops: Sequence[Action]) -> list[tuple[int, ...]]:
+    """For each op the stages that run from it on, the first AHEAD of them: one value where two
+    neighbours have the same.
+
+    >>> ops = [Action("F", stage, 0) for stage in (0, 2, 2, 4, 0)]
+    >>> _next_stages(ops)
+    [(0, 2, 4), (2, 4, 0), (2, 4, 0), (4, 0), (0,)]
+    """
+    found, order = list[tuple[int, ...]](), tuple[int, ...]()
+    for op in reversed(ops):
+        if order[:1] != (op.stage,):
+            order = (op.stage, *(stage for stage in order if stage != op.stage))
+            nearest = order[:AHEAD]
+        found.append(nearest)
+    return found[::-1]
 
 
 def _with_transfers(
