@@ -23,7 +23,7 @@ from training.described import NUMBER_NAMES, OWN, read_machine
 from training.machine import Machine
 from training.models import MODELS
 
-from .inputs import CommandLine, checked
+from .inputs import CommandLine, checked, number_of
 from .messages import CommandError
 
 RENAMED = {"memory_schedule": "schedule"}
@@ -59,6 +59,14 @@ def trained_context(inputs: CommandLine) -> Iterator[Context]:
             for fix in error.alternatives
         ]
         raise error.renamed(RENAMED).replace(alternatives=fixes) from None
+
+
+@contextmanager
+def ranked_context(inputs: CommandLine) -> Iterator[Context]:
+    """`trained_context` of the GPU of --rank, the first where none is given."""
+    rank = number_of(inputs.options.rank or "0")
+    with trained_context(inputs) as context:
+        yield Context(context.layout, context.state.changed({"rank": rank}))
 
 
 def served_context(inputs: CommandLine, log: str = "") -> Context:

@@ -16,10 +16,10 @@ from formats.values import Facts
 from groups.errors import quoted
 from groups.layout import Layout
 
-from .inputs import CommandLine, checked, number_of
+from .inputs import CommandLine, checked
 from .messages import CommandError
 from .report import Report
-from .state import served_context, trained_context
+from .state import ranked_context, served_context, trained_context
 
 if TYPE_CHECKING:
     from request.answers.compare.sides import Compared
@@ -64,16 +64,10 @@ def memory(inputs: CommandLine) -> Table:
 
 def _over_step(inputs: CommandLine) -> Table:
     """The memory of one GPU, op by op."""
-    from request.answers.memory import over_step_facts
-    from request.context import Context
+    from request.answers.over_step import over_step_facts
 
-    rank = inputs.options.rank or "0"
-
-    def facts_of(asked: Context) -> Facts:
-        own = asked.state.changed({"rank": number_of(rank)})
-        return over_step_facts(Context(asked.layout, own))
-
-    layout, facts = _facts(inputs, facts_of)
+    with ranked_context(inputs) as context:
+        layout, facts = context.layout, over_step_facts(context)
     ops = facts["ops"]
     parts = list(dict.fromkeys(name for op in ops for name in op["bytes"]))
     rows = [

@@ -1,10 +1,12 @@
 """The painters of this room, which `groups.bundles` imports for the first picture.
 
 notebook    a mesh, the groups of a rank, a timeline: HTML and SVG
-files       the groups of a rank: SVG, PNG, PDF
+files       the groups of a rank, and any scenes: SVG, PNG, PDF
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from groups.bundles import picture_file, pictures
 from groups.grouping import Grouping
@@ -28,6 +30,21 @@ WORDS = {
     "key_group": "{kind}: {count} GPUs",
     "key_stages": "stages in turn",
 }
+
+
+class Sheet(NamedTuple):
+    """Pictures below each other, each under its title, and a line below all of them."""
+
+    pictures: tuple[tuple[str, Scene], ...]
+    caption: str = ""
+
+    def __str__(self) -> str:
+        return ", ".join(title for title, _ in self.pictures)
+
+
+@picture_file.register
+def sheet_file(sheet: Sheet, form: str, theme: str) -> bytes:
+    return to_bytes(figure(sheet.pictures, sheet.caption, theme), form)
 
 
 @picture_file.register

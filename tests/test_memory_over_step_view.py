@@ -9,13 +9,16 @@ from test_command import answered, ask
 
 from render.draw.areas import draw_areas
 from render.files.figure import DRAWINGS
+from render.marks import LOOKS, Blocks, Words, advance
 from render.palette import PALETTE
 from render.scenes.areas import MOST, AreasChart
-from request.answers.memory import held_over_step, memory_facts, over_step_facts
+from render.scenes.over_step import over_step_chart
+from request.answers.memory import memory_facts
+from request.answers.over_step import held_over_step, over_step_facts, over_step_words
 from request.context import Context
 from request.state import State
 from training.memory.per_stage import PARTS
-from views.memory.over_step import chart_of, over_step_html
+from views.memory.over_step import over_step_html, over_step_pictures
 from views.memory.view import memory_html
 
 JOB = State(nodes=2, tp=2, pp=4, model="llama3-8b", rank=13)
@@ -91,8 +94,9 @@ def test_a_gpu_of_another_stage_leads_to_the_fullest():
 
 
 def test_the_chart_is_drawn_for_files_too():
-    held = held_over_step(Context.of(JOB))
-    drawn = chart_of(Context.of(JOB), held)
+    context = Context.of(JOB)
+    held = held_over_step(context)
+    drawn = over_step_chart(held, context.trained.capacity, over_step_words(context, held))
     assert DRAWINGS[AreasChart] is draw_areas
     assert [*draw_areas(drawn, "dark")]
     assert drawn.sums.max() == pytest.approx(held.total)
@@ -106,6 +110,45 @@ def test_the_command_prints_a_row_for_each_op():
     table = answered(f"memory step {options}").out
     assert "GPU 13 of stage 3: fullest in 3B0" in table
     assert len(re.findall(r"^ *3[FB]\d+", table, re.MULTILINE)) == len(facts["ops"]) - 1
+
+
+def test_names_stand_on_a_ground_of_their_own_and_the_axis_inside_the_file():
+    context = Context.of(JOB.changed({"capacity": 5}))
+    ((_, drawn),) = over_step_pictures(context)
+    assert drawn.sums.max() > drawn.limit
+    marks = [*draw_areas(drawn, "light")]
+    words = [mark for mark in marks if isinstance(mark, Words)]
+    assert {drawn.limit_name, drawn.most_name} <= {word.text for word in words}
+    for word in words:
+        right = {"start": word.x + advance(word.text, bold=word.bold) * word.size, "end": word.x}
+        assert right[word.anchor] - advance(word.text, bold=word.bold) * word.size >= 0
+        assert right[word.anchor] <= drawn.width
+        if word.bold:
+            before = marks[marks.index(word) - 1]
+            assert isinstance(before, Blocks)
+            assert before.fill == LOOKS["light"].page
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+def test_the_command_draws_it_into_a_file(form, tmp_path):
+    options = "--nodes 2 --tp 2 --pp 4 --model llama3-8b --rank 13"
+    file = tmp_path / f"memory.{form}"
+    printed = answered(f"picture memory {options} --out {file}").out
+    assert "GPU 13 over a step (stage 3)" in printed
+    starts = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}
+    assert starts[form] in file.read_bytes()[:300]
+    if form == "svg":
+        assert "backward of micro-batch 0" in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [("memory tp", "takes no other name"), ("memory --rank 99", "0 to 7"), ("memory --pp 3", "pp")],
+)
+def test_a_picture_that_is_none_is_refused(asked, refused):
+    found = ask(f"picture {asked} --nodes 1")
+    assert refused in found.err
+    assert not found.out
 
 
 def test_a_rank_that_is_none_is_refused():

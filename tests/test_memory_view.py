@@ -19,6 +19,7 @@ from groups.frameworks import FRAMEWORKS
 from render.draw.shards import draw_shards
 from render.marks import Blocks, Words
 from render.scenes.heat import Heat, levels
+from render.scenes.over_step import COLOURS
 from render.scenes.shards import LEFT, LOCAL, MOST, NONE, OWN, STALE, WHOLE, ShardGrid
 from render.svg.heat import heat_svg
 from request.context import Context
@@ -35,7 +36,7 @@ from training.estimate.memory import fit_of
 from training.memory.per_stage import PARTS, largest
 from training.search import search
 from views.base.html import unparted
-from views.memory.stages import COLOURS, stage_of_ranks
+from views.memory.stages import stage_of_ranks
 from views.memory.view import memory_html
 from views.memory.zero import MOMENTS, sharing_group
 from views.page import answer

@@ -137,18 +137,21 @@ def test_a_timeline_is_saved_whose_layers_are_refused_unless_they_count():
 
 
 def test_the_memory_view_saves_stages_gpus_and_every_moment_of_zero():
-    state = replace(FOUR, view="memory", zero="3", capacity="20", of_rank="9")
+    state = replace(FOUR, view="memory", zero="3", capacity="20", of_rank="9", rank="9")
     pictures, layout = drawn(state), resolve(state)
     totals = [stage.total for stage in trained_of(layout, state).stages()]
-    bars, heat, *moments = (one for _, one in pictures)
+    bars, over_step, heat, *moments = (one for _, one in pictures)
     assert [bar.total for bar in bars.bars] == totals
     assert [bar.is_over for bar in bars.bars] == [total > 20 * 2**30 for total in totals]
     assert bars.limit == 20 * 2**30
+    stage = resolve(state).every["pp"].members(9).tolist().index(9)
+    assert pictures[1][0] == f"GPU 9 over a step (stage {stage})"
+    assert over_step.sums.max() == pytest.approx(totals[stage])
     share = np.array(totals) / bars.limit
     assert heat.level.reshape(4, 8).tolist() == [[one] * 8 for one in levels(share)]
     assert [one.ranks for one in moments] == [(9, 11, 13, 15)] * 5
     assert dict(moments[0].holds) == {"W": OWN, "G": NONE, "O": OWN}
-    assert "of rank 9, 4 ranks: At rest" in pictures[2][0]
+    assert "of rank 9, 4 ranks: At rest" in pictures[3][0]
 
 
 def test_the_traffic_view_saves_who_sends_to_whom():

@@ -117,7 +117,7 @@ def figure(
     y += legend.height
     if caption:
         lines.append(Words(MARGIN, y + SMALL, caption, SMALL, look.ink))
-        y += SMALL + MARGIN
+        y += 1.3 * SMALL + MARGIN  # with what hangs below its line
     widths = (MARGIN + scene.width for scene in scenes)
     right = max([legend.right, *widths, *(word.right for word in lines)])
     placed.append((0.0, 0.0, 1.0, [*legend.marks(), *lines]))

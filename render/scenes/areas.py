@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..marks import LABEL, advance
+
 MOST = 600
 """The most points that are all drawn."""
 
@@ -50,13 +52,14 @@ class AreasChart:
     plot: float = 900.0
     tall: float = 190.0
     left: float = field(default=0.0, kw_only=True)
+    beside: float = field(default=0.0, kw_only=True)
 
     strip = 14.0
     top = 18.0
 
     @property
     def width(self) -> float:
-        return self.left + self.plot
+        return self.left + self.plot + self.beside
 
     @property
     def height(self) -> float:
@@ -112,6 +115,11 @@ class AreasChart:
         ends = [0, len(self.times) - 1, self.most]
         return np.unique(np.concatenate([least, most, ends]))
 
+    def with_axis(self) -> AreasChart:
+        """The chart with room for the axis of sizes at its left, as files show it."""
+        widest = max(advance(f"{size / self.unit:g}") for size in self.ticks())
+        return replace(self, left=round(widest * LABEL) + 10.0, beside=2.0)
+
     def ticks(self) -> list[float]:
         """The sizes of the axis: round numbers of its unit."""
         rough = self.highest / self.unit / STEPS
@@ -122,12 +130,12 @@ class AreasChart:
     def name_below(self) -> bool:
         """Whether the name of the fullest point is below it: above it is the line of the limit."""
         top, line = self.y(float(self.sums[-1][self.most])), self.y(self.limit)
-        return line - 34 < top < line + 38 or top < self.top + 16
+        return line - 34 < top < line + 38
 
     def fitted(self, room: tuple[float, float]) -> AreasChart:
         """The chart as large as a slide has room."""
         tall = max(120.0, room[1] - self.top - self.strip - 4)
-        wide = max(360.0, min(room[0], 3.4 * tall)) - self.left
+        wide = max(360.0, min(room[0], 3.4 * tall)) - self.left - self.beside
         return replace(self, plot=wide, tall=min(tall, wide / 2.2))
 
 

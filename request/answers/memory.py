@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from formats.values import Document
-from training.estimate.memory import fit_of, room_of
-from training.memory.over_step import MemoryOverStep, over_step
+from training.estimate.memory import fit_of
 from training.memory.per_stage import StageMemory, largest
 
 from ..context import Context
@@ -29,7 +28,7 @@ from ..served import server_facts
 from ..state import State
 from ..trained import Trained
 from .estimate.measured import measured_facts
-from .pipeline.inputs import clock_of
+from .over_step import over_step_facts
 
 SERVED = Parameters(
     "(the server)",
@@ -155,51 +154,6 @@ def memory_over_step(
 
     with fixes_tried(context, rank=rank, capacity=empty_if_zero(capacity), cluster=cluster) as own:
         return json.dumps(over_step_facts(own))
-
-
-def held_over_step(context: Context) -> MemoryOverStep:
-    """The memory of the chosen GPU over a step, by the clock of its pipeline.
-
-    Errors: LayoutError as of `memory_facts`, for a rank that is none, and for times that are none.
-    """
-    trained, layout = context.trained, context.layout
-    trained.require()
-    clock = clock_of(context.state)
-    rank = chosen_rank(context)
-    stage = layout.every["pp"].members(rank).tolist().index(rank)
-    room = room_of(trained.capacity)
-    durations = clock.durations(1.0, None)
-    return over_step(trained.model, trained.split, trained.training, stage, room, durations)
-
-
-def chosen_rank(context: Context) -> int:
-    return context.state.number("rank", 0, least=0, most=context.layout.world_size - 1)
-
-
-def over_step_facts(context: Context) -> dict[str, object]:
-    """The memory of the chosen GPU over a step, as JSON values. Errors: as of `held_over_step`."""
-    held = held_over_step(context)
-    return {
-        **job_facts(context.trained),
-        "capacity_bytes": context.trained.capacity,
-        "rank": chosen_rank(context),
-        "stage": held.stage,
-        "micro_batches": held.micro_batches,
-        "of": held.of,
-        "fullest": held.ops.index(held.fullest),
-        "fullest_bytes": held.total,
-        "ops": [
-            {
-                "op": op.text,
-                "start": op.start,
-                "end": op.end,
-                "bytes": op.most.parts,
-                "total_bytes": op.most.total,
-                "bytes_behind": op.points[-1].total,
-            }
-            for op in held.ops
-        ],
-    }
 
 
 def most_on_host(stages: Sequence[StageMemory]) -> StageMemory:

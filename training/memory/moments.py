@@ -62,6 +62,11 @@ class OpMemory:
     points: tuple[Point, ...]
 
     @property
+    def kinds(self) -> str:
+        """The letters of its ops, one or two; empty of what is none of the plan."""
+        return "".join(filter(KINDS.__contains__, self.text)) if self.text[0].isdigit() else ""
+
+    @property
     def most(self) -> Point:
         """Its fullest time, the first of equals."""
         return max(self.points, key=lambda point: point.total)

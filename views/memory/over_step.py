@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
 from markupsafe import Markup
 
 from descriptions import MEMORY, PAGE, joined
+from groups import LayoutError
 from render.draw.areas import draw_plot
-from render.scenes.areas import AreasChart, OpBox, stacked
+from render.scenes.areas import AreasChart
+from render.scenes.over_step import over_step_chart
 from render.svg.marks import marks_svg
-from request.answers.memory import chosen_rank, held_over_step
+from request.answers.over_step import (
+    has_stages,
+    held_over_step,
+    op_words,
+    over_step_words,
+)
 from request.context import Context
 from request.trained import GIB
 from request.units import gib
@@ -17,12 +23,14 @@ from request.words import saying
 from training.memory.moments import OpMemory
 from training.memory.over_step import MemoryOverStep
 from training.memory.per_stage import PARTS, largest
+from training.pipeline.plan import KINDS
 
 from ..base.form import setter
 from ..base.html import fine, tag, together
-from .stages import COLOURS
+from ..base.view import Pictures
 
-KINDS = ("F", "B", "I", "W")
+NAME = 34.0
+"""Pixels above the fullest point within which its name has no room."""
 
 
 def over_step_html(context: Context) -> Markup:
@@ -31,9 +39,9 @@ def over_step_html(context: Context) -> Markup:
     Errors: LayoutError as of `held_over_step`.
     """
     language, say = context.language, saying(MEMORY, context.language)
-    held, rank = held_over_step(context), chosen_rank(context)
-    chart = chart_of(context, held)
-    title = say("over_step_title", rank=f"{rank:,}", stage=held.stage)
+    held = held_over_step(context)
+    words = over_step_words(context, held)
+    chart, title = over_step_chart(held, context.trained.capacity, words), words["title"]
     return together(
         tag("h3", title),
         tag("p", _summary(held, language), _to_fullest(context, held)),
@@ -49,54 +57,6 @@ def over_step_html(context: Context) -> Markup:
         ),
         fine(_remarks(held, language)),
     )
-
-
-def chart_of(context: Context, held: MemoryOverStep) -> AreasChart:
-    say, capacity = saying(MEMORY, context.language), context.trained.capacity
-    points: list[tuple[float, dict[str, float]]] = []
-    for op in held.ops:
-        if points and points[-1][0] < op.start:
-            points.append((op.start, points[-1][1]))  # it waits
-        points += [(point.at, point.parts) for point in op.points]
-    times, sizes = stacked(points, PARTS)
-    parts = tuple((COLOURS[name], each) for name, each in sizes.items())
-    most = int(np.argmax(np.sum([*sizes.values()], axis=0)))
-    legend = tuple((COLOURS[name], say(f"part_{name}")) for name in sizes)
-    words = f"{gib(held.total)}{PAGE['colon'][context.language]}"
-    return AreasChart(
-        times,
-        parts,
-        tuple(OpBox(op.start, op.end, _kinds(op)) for op in held.ops if op.end > op.start),
-        capacity,
-        say("capacity_line", capacity=gib(capacity)),
-        most,
-        words + op_words(held.fullest, held, context.language),
-        GIB,
-        legend,
-    )
-
-
-def _kinds(op: OpMemory) -> str:
-    return "".join(letter for letter in op.text if letter in KINDS) if op.text[0].isdigit() else ""
-
-
-def has_stages(held: MemoryOverStep) -> bool:
-    """Whether the GPU has several stages of the model."""
-    return len({op.text.split("F")[0] for op in held.ops if "F" in op.text}) > 1
-
-
-def op_words(op: OpMemory, held: MemoryOverStep, language: str) -> str:
-    """An op in words: "backward of micro-batch 2", with its stage where a rank has several."""
-    say = saying(MEMORY, language)
-    if not _kinds(op):
-        return say(f"op_{op.text}")
-    texts = []
-    for text in op.text.split("&"):
-        kind = next(letter for letter in text if letter in KINDS)
-        stage, micro_batch = text.split(kind)
-        words = say(f"op_{kind}", micro_batch=micro_batch)
-        texts.append(words + (say("op_stage", stage=stage) if has_stages(held) else ""))
-    return say("op_pair").join(texts)
 
 
 def _summary(held: MemoryOverStep, language: str) -> str:
@@ -126,7 +86,7 @@ def _picture(chart: AreasChart, op: OpMemory, title: str, language: str) -> Mark
     top = chart.y(float(chart.sums[-1][chart.most]))
     side = "right" if at > 50 else "left"
     place = f"{side}:{100 - at if side == 'right' else at:.2f}%"
-    style = f"top:{top + (2 if chart.name_below() else -22):.1f}px;{place}"
+    style = f"top:{top + (2 if chart.name_below() or top < NAME else -22):.1f}px;{place}"
     size, colon, name = chart.most_name.partition(PAGE["colon"][language])
     words = together(size, tag("span", colon, name))
     most = tag("span", words, class_="over-step-most", style=style)
@@ -187,3 +147,14 @@ def _remarks(held: MemoryOverStep, language: str) -> str:
     if held.micro_batches < held.of:
         sentences.append(say("over_step_some", played=held.micro_batches, count=f"{held.of:,}"))
     return joined(sentences, language)
+
+
+def over_step_pictures(context: Context) -> Pictures:
+    """The picture for files and slides; none of a step that the page refuses."""
+    try:
+        held = held_over_step(context)
+    except LayoutError:
+        return []
+    words = over_step_words(context, held)
+    chart = over_step_chart(held, context.trained.capacity, words)
+    return [(words["title"], chart.with_axis())]

@@ -10,9 +10,10 @@ from markupsafe import Markup
 
 from descriptions import JOB, MEMORY, counted, joined
 from groups.layout import Layout
-from render.palette import FILLS, HEAT_SHADES
+from render.palette import HEAT_SHADES
 from render.scenes.groups import PANEL_LIMIT
 from render.scenes.heat import LEVELS, Heat, levels
+from render.scenes.over_step import COLOURS
 from request.context import Context
 from request.trained import GIB, Trained
 from request.units import gib
@@ -31,10 +32,6 @@ from ..base.html import button, by_pointer, cell, fine, tag, together
 
 MOST_ROWS = 32
 """The most bars drawn; of more stages every n-th, with the fullest and the last."""
-
-COLOURS = dict(zip(PARTS, FILLS["light"]))
-"""The fill of each part by its name: inks for states and weights, shades of the scale for what a
-step makes and frees."""
 
 MIDDLE = 50
 """Percent of the width from which on the line's label is left of it."""

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from descriptions import JOB, MEMORY, PAGE, SAVED, counted
 from groups import LayoutError
 from render.scenes.charts import Bar, BarsChart
+from render.scenes.over_step import COLOURS
 from request.answers.memory import memory_over_step, memory_per_rank, server_memory
 from request.answers.model import model_facts
 from request.context import Context, of_server
@@ -38,10 +39,9 @@ from ..base.view import Pictures, View
 from ..parts.host import host_html
 from ..parts.model import facts_html, strip_chart, strip_html
 from ..parts.step import step_of
-from .over_step import over_step_html
+from .over_step import over_step_html, over_step_pictures
 from .server import server_html, server_pictures, server_slide, server_summary
 from .stages import (
-    COLOURS,
     bars_html,
     grid_html,
     grid_label,
@@ -301,6 +301,7 @@ def memory_slide(context: Context) -> Pictures:
     kinds: Pictures = [(MEMORY["strip_title"][language], strip)] if strip else []
     return [
         (title, _bars(trained, stages, language)),
+        *over_step_pictures(context),
         *kinds,
         (grid_label(stages, language), heat_of(context, stages)),
     ]
