@@ -478,6 +478,8 @@ def replicas_of(request: Request, dense: Number, experts: Number, *frozen: Numbe
             gathered = both(2.0, again)
             if frozen:
                 gathered = gathered.plus(weights(again))
+        elif row.what == "parameters_again" and parameters is not NONE:
+            gathered = both(2.0, 0.5)  # in backward alone
         elif row.what == "parameters":
             parameters = both(2.0, 1.0)
             if frozen and element_bytes(training)["weights"][1]:

@@ -51,7 +51,7 @@ def sharding_of(training: Training, split: Split) -> DataParallel:
     8
     """
     ranks, _ = training.ranks_sharing(split)
-    weight, gradient = _formats(training)
+    weight, gradient = formats_of(training)
     cut = CUTS[training.zero]
     reshard: bool | str = training.reshard
     if training.engine == "fsdp2" and training.zero < 3:
@@ -70,7 +70,8 @@ def sharding_of(training: Training, split: Split) -> DataParallel:
     )
 
 
-def _formats(training: Training) -> tuple[str, str]:
+def formats_of(training: Training) -> tuple[str, str]:
+    """The formats of weights and of gradients on their way."""
     precision = PRECISIONS[training.precision]
     names = {1: "fp8", 2: "bf16", 4: "fp32"}
     return names[precision.weight], names[precision.gradient]

@@ -105,8 +105,8 @@ def _fsdp(
     forth, back = m, m * (not keeps)
     if split.pp > 1:
         is_last, forth = True, 1 if keeps else m
-    elif keeps and training.sync == "kept":
-        forth = 1
+    elif training.sync == "kept":
+        forth = 1  # what backward gathers stays whole until the next forward is through
     rows = [
         _row(
             "parameters",
@@ -127,12 +127,10 @@ def _zero(
 ) -> Rows:
     zero = training.zero
     if zero == 3:
-        again = 0.0
-        if parameters > (most := ZeroConfig().max_live):
-            again = m * (1 - most / parameters)
         rows = [_row("parameters", "all_gather", weight, m, "forward")]
-        if again:
-            rows.append(_row("parameters_again", "all_gather", weight, again, "backward"))
+        if parameters > (most := ZeroConfig().max_live):
+            again = weight * (1 - most / parameters)
+            rows.append(_row("parameters_again", "all_gather", again, m, "backward"))
         return [*rows, _row("gradients", "reduce_scatter", gradient, m, "backward")]
     times, beside = (m, "backward") if zero == 2 else (1, "last_backward")
     rows = [_row("gradients", "all_reduce", gradient, times, beside)]

@@ -43,7 +43,8 @@ class Coordinator:
         if "lm_head" not in self.of_module and "norm" in self.of_module:
             self.of_module["lm_head"] = list(self.of_module.get("tok_embeddings", ()))
         self.kept = {each.name for each in persistent(parameters, config)}
-        self.here: set[str] = set()
+        self.here: dict[str, int] = {}  # elements of what is gathered, by name
+        self.there = 0  # their sum
         self.secondary = {each.name for each in parameters} if config.hpz > 1 else set()
         self.is_traced = False
         self.tree = _tree(self.of_module)
@@ -100,8 +101,7 @@ class Coordinator:
 
     def _ahead(self, record: Record) -> None:
         config = self.config
-        there = sum(each.elements for each in self._all() if each.name in self.here)
-        most, chosen, size = min(config.max_live - there, config.prefetch_bucket), {}, 0
+        most, chosen, size = min(config.max_live - self.there, config.prefetch_bucket), {}, 0
         if not config.prefetch_bucket:
             return
         while self.queue and size < most:
@@ -124,7 +124,7 @@ class Coordinator:
                 for each in self._own(later):
                     names.discard(each.name)
                     passed += each.elements
-        self.here -= names
+        self.there -= sum(self.here.pop(name, 0) for name in names)
 
     def _gather(self, record: Record, wanted: Sequence[ModuleParameter]) -> None:
         """One gather of all that have a secondary part, and one of the others."""
@@ -135,7 +135,9 @@ class Coordinator:
             group, ranks = ("hpz", self.config.hpz) if has_secondary else ("dp", self.world)
             whole = sum(partition(each, self.world) for each in chosen) * self.world
             record.send("all_gather", group, None, (whole // ranks, whole), self.config.format)
-            self.here.update(each.name for each in chosen)
+            fresh = {each.name: each.elements for each in chosen if each.name not in self.here}
+            self.here |= fresh
+            self.there += sum(fresh.values())
             if self.config.hpz > 1:
                 self.secondary.update(each.name for each in chosen)
 

@@ -47,7 +47,7 @@ def steps_of(
     return found
 
 
-def _buckets(parameters: Iterable[ModuleParameter], size: int) -> Iterator[list[ModuleParameter]]:
+def buckets(parameters: Iterable[ModuleParameter], size: int) -> Iterator[list[ModuleParameter]]:
     """Parameters as their gradients come, in buckets; one that does not fit opens the next."""
     bucket: list[ModuleParameter] = []
     for each in readiness(parameters):
@@ -59,40 +59,68 @@ def _buckets(parameters: Iterable[ModuleParameter], size: int) -> Iterator[list[
         yield bucket
 
 
+def scatters(
+    parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
+) -> Iterator[int]:
+    """Elements of each reduce-scatter of stage 3, in order, with the padding."""
+    for bucket in buckets(parameters, config.reduce_bucket):
+        yield world * sum(partition(each, world) for each in bucket)
+
+
 def _scatter(
     record: Record, parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
 ) -> None:
-    for bucket in _buckets(parameters, config.reduce_bucket):
-        part = sum(partition(each, world) for each in bucket)
-        record.send("reduce_scatter", "dp", None, (part * world, part), config.format)
+    for size in scatters(parameters, config, world):
+        record.send("reduce_scatter", "dp", None, (size, size // world), config.format)
+
+
+def reductions(
+    parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
+) -> Iterator[int]:
+    """Elements of each reduction of stages 0 to 2, in order.
+
+    >>> two = [ModuleParameter(f"layers.{at}.wq.weight", (6,)) for at in (0, 1)]
+    >>> [[*reductions(two, ZeroConfig(stage, reduce_bucket=8), 4)] for stage in (0, 1)]
+    [[12], [6, 6]]
+    """
+    if config.stage == 0 or config.accumulates:
+        yield from _joined((each.elements for each in parameters), config.reduce_bucket)
+        return
+    starts, share = _shares(parameters, world)
+    for bucket in buckets(parameters, config.reduce_bucket):
+        yield from _of_bucket(bucket, starts, share, config)
+
+
+def _shares(parameters: Sequence[ModuleParameter], world: int) -> tuple[dict[str, int], int]:
+    """Where each parameter starts in the flat state, and the length of a rank's share."""
+    starts, start = {}, 0
+    for each in parameters:
+        starts[each.name] = start
+        start += each.elements
+    return starts, padded(start, world) // world
+
+
+def _of_bucket(
+    bucket: Sequence[ModuleParameter], starts: dict[str, int], share: int, config: ZeroConfig
+) -> Iterator[int]:
+    if not config.reduce_scatter:
+        yield sum(each.elements for each in bucket)
+        return
+    pieces = _pieces(bucket, starts, share)
+    if config.multi_rank:
+        yield from _joined((length for _, length in pieces), config.reduce_bucket)
+        return
+    for owner in dict.fromkeys(owner for owner, _ in pieces):
+        yield from _joined((n for each, n in pieces if each == owner), config.reduce_bucket)
 
 
 def _reduce(
     record: Record, parameters: Sequence[ModuleParameter], config: ZeroConfig, world: int
 ) -> None:
-    if config.stage == 0 or config.accumulates:
-        for size in _joined((each.elements for each in parameters), config.reduce_bucket):
-            record.send("all_reduce", "dp", None, (size, size), config.format)
-        return
-    starts, start = {}, 0
-    for each in parameters:
-        starts[each.name] = start
-        start += each.elements
-    share = padded(start, world) // world
-    for bucket in _buckets(parameters, config.reduce_bucket):
-        if not config.reduce_scatter:
-            size = sum(each.elements for each in bucket)
-            record.send("all_reduce", "dp", None, (size, size), config.format)
-            continue
-        pieces = _pieces(bucket, starts, share)
-        if config.multi_rank:
-            for size in _joined((length for _, length in pieces), config.reduce_bucket):
-                record.send("all_reduce", "dp", None, (size, size), config.format)
-            continue
-        for owner in dict.fromkeys(owner for owner, _ in pieces):
-            of_owner = (length for each, length in pieces if each == owner)
-            for size in _joined(of_owner, config.reduce_bucket):
-                record.send("reduce", "dp", None, (size, size), config.format)
+    is_summed = config.stage == 0 or config.accumulates or not config.reduce_scatter
+    op = "all_reduce" if is_summed or config.multi_rank else "reduce"
+    for size in reductions(parameters, config, world):
+        record.send(op, "dp", None, (size, size), config.format)
 
 
 def _pieces(

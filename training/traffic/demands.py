@@ -47,6 +47,7 @@ from ..model import MAX_SIZE, Model
 from ..parameters import StageParameters, stage_parameters
 from ..recipe import PRECISIONS, Training
 from ..recompute import is_beside_exchange, written
+from ..sharding.counted import NOTHING, Counted, counted_by_stage
 from ..sharding.held import element_bytes
 from ..sharding.sent import SHARD, exchanges
 from ..split import Split
@@ -72,7 +73,7 @@ class Demand:
         kind: the group, by its name in groups.megatron.parallel_state.
         what: the purpose, such as "forward" or "gradients".
         operation: as in training.collectives.cost.
-        buffer: bytes of one operation, on the stage that sends most.
+        buffer: bytes of one operation, the largest of several, on the stage that sends most.
         counts: operations of one rank, by pipeline stage.
         volumes: bytes of all these operations, by pipeline stage.
         beside: the computation that usually hides it; empty if the next computation waits for it.
@@ -174,6 +175,21 @@ class _Step:
         each stage holds."""
         counts, volumes = (float(times),) * len(sizes), tuple(times * size for size in sizes)
         return Demand(kind, what, operation, max(sizes), counts, volumes, beside)
+
+    def several(
+        self,
+        kind: str,
+        what: str,
+        operation: str,
+        every: Sequence[Counted],
+        beside: str,
+        times: float,
+    ) -> Demand:
+        """The demand of collectives of several sizes, of each stage so many every time."""
+        counts = tuple(float(times * found.number) for found in every)
+        volumes = tuple(times * found.bytes for found in every)
+        most = max(found.most for found in every)
+        return Demand(kind, what, operation, most, counts, volumes, beside)
 
 
 def _tensor(step: _Step) -> Iterator[Demand]:
@@ -333,13 +349,18 @@ def _replicas(step: _Step, kinds: Sequence[str], which: int, ranks: int) -> Iter
         trained = [stage.trained[which] for stage in adapted]
         if element_bytes(training)["weights"][1]:
             frozen = [stage.frozen[which] for stage in adapted]
+    by_stage = counted_by_stage(step.model, step.split, training, step.stages)
     for row in exchanges(training, step.split, most):
         if row.among == SHARD and ranks == 1:
+            continue
+        kind = kinds[0] if row.among == SHARD else kinds[-1]
+        if any((row.what, 0) in found for found in by_stage):
+            every = [found.get((row.what, which), NOTHING) for found in by_stage]
+            yield step.several(kind, row.what, row.operation, every, row.beside, row.times)
             continue
         sizes = [row.element * part / (ranks if row.is_part else 1) for part in trained]
         if row.what.startswith("parameters"):
             sizes = [size + more for size, more in zip(sizes, frozen)]
-        kind = kinds[0] if row.among == SHARD else kinds[-1]
         yield step.once(kind, row.what, row.operation, sizes, row.beside, row.times)
 
 
