@@ -122,21 +122,28 @@ def _row(name: str, figures: ErrorFigures) -> tuple[str, ...]:
     )
 
 
+WRITTEN = (
+    *("runs", "step", "step90", "bias", "cover", "wide", "order", "regret", "memory"),
+    *("held", "holds"),
+)
+"""The figures of data/errors.csv, which the page shows, that need no other fit."""
+
+
+def errors_by_group(asked: Sequence[Answered]) -> dict[str, ErrorFigures]:
+    """The figures of each group of runs, of all but nanotron's, and of all."""
+    return {name: figures(several) for name, several in _groups(asked).items()}
+
+
 def write(asked: Sequence[Answered], unseen: dict[str, np.ndarray]) -> None:
     """data/errors.csv; unseen: log(estimated / measured) by group, the fit blind to the source."""
-    names = (
-        *("runs", "step", "step90", "bias", "cover", "wide", "order", "regret", "memory"),
-        *("held", "holds"),
-    )
     with (DATA / "errors.csv").open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("group", *names, "unseen_step", "unseen_step90"))
-        for name, several in _groups(asked).items():
-            total = figures(several)
+        rows.writerow(("group", *WRITTEN, "unseen_step", "unseen_step90"))
+        for name, total in errors_by_group(asked).items():
             blind = unseen.get(name, np.array([]))
             off = abs(np.exp(blind) - 1)
             more = [
                 float(np.quantile(off, share)) if len(off) else math.nan for share in (0.5, 0.9)
             ]
-            values = [*(getattr(total, field) for field in names), *more]
+            values = [*(getattr(total, field) for field in WRITTEN), *more]
             rows.writerow([name, *("" if math.isnan(x) else f"{x:.4g}" for x in values)])

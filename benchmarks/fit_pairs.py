@@ -1,9 +1,10 @@
 """Fit how far apart estimates of two layouts must be: `python -m benchmarks.fit_pairs`.
 
-It writes "pairs" of training/estimate/data/constants.json (training.search.sure): the two numbers
-of the law by greatest likelihood, each source weighing as the 0.3th power of its pairs, times what
-the worst source with SOME pairs needs that is left out of it, so that its interval holds nine of
-ten of them too. It prints, by how sure the law is, how many pairs are in that order.
+It writes "pairs" and "orders" of training/estimate/data/constants.json (training.search.sure): the
+two numbers of the law by greatest likelihood, each source weighing as the 0.3th power of its pairs,
+times what the worst source with SOME pairs needs that is left out of it, so that its interval holds
+nine of ten of them too; and by how sure the law is, how many pairs are in that order, which Better
+layouts tells.
 """
 
 from __future__ import annotations
@@ -113,29 +114,32 @@ def fitted() -> tuple[dict[str, list[float]], dict[str, list[MeasuredPair]]]:
     return {kind: law_of(several) for kind, several in every.items()}, every
 
 
-def calibration(several: Sequence[MeasuredPair], law: Sequence[float]) -> list[tuple[float, ...]]:
-    """By how sure the law is (from, to): pairs, and how many of them are in that order."""
-    found: list[tuple[float, ...]] = []
-    for low, high in ((0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.01)):
+def calibration(several: Sequence[MeasuredPair], law: Sequence[float]) -> list[list[float]]:
+    """By how sure the law is (from, to): pairs, and the share of them that is in that order."""
+    found: list[list[float]] = []
+    for low, high in ((0.5, 0.6), (0.6, 0.7), (0.7, 0.8), (0.8, 0.9), (0.9, 1.0)):
         right = [
             pair.is_right
             for pair in several
             for scale in [math.hypot(law[0], law[1] * pair.apart**0.5)]
-            if low <= 1 / (1 + math.exp(-min(abs(pair.guess) / scale, 700.0))) < high
+            for sure in [1 / (1 + math.exp(-min(abs(pair.guess) / scale, 700.0)))]
+            if low <= sure < high or sure == high == 1
         ]
-        found.append((low, high, len(right), sum(right) / len(right) if right else math.nan))
+        share = sum(right) / len(right) if right else 0.0
+        found.append([low, high, len(right), round(share, 3)])
     return found
 
 
 def write() -> None:
-    """The laws into constants.json, and how well they are calibrated on the screen."""
+    """The laws into constants.json with how well they are calibrated, which is printed too."""
     laws, every = fitted()
-    constants = {**fitted_constants(), "pairs": laws}
+    orders = {kind: calibration(every[kind], law) for kind, law in laws.items()}
+    constants = {**fitted_constants(), "pairs": laws, "orders": orders}
     (DATA / "constants.json").write_text(json.dumps(constants, indent=1) + "\n", encoding="utf-8")
     for kind, law in laws.items():
         print(kind, law, f"{len(every[kind]):,} pairs")
-        for low, high, count, right in calibration(every[kind], law):
-            print(f"  sure {low:.0%} to {min(high, 1):.0%}: {count:,.0f}, right {right:.0%}")
+        for low, high, count, right in orders[kind]:
+            print(f"  sure {low:.0%} to {high:.0%}: {count:,.0f}, right {right:.0%}")
 
 
 def main() -> None:

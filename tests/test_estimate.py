@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
@@ -13,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.estimate import GOALS, parts_of
+from benchmarks.estimate import GOALS, WRITTEN, errors_by_group, parts_of
 from benchmarks.estimate_errors import answered, spearman
 from benchmarks.fit_estimate import told_of_runs
+from descriptions import ESTIMATE
 from groups import LayoutError
 from groups.layout import Job
 from training.clusters import CLUSTERS, machine_of
@@ -68,8 +70,13 @@ def asked(**more: object) -> Estimate:
 
 
 @lru_cache(maxsize=1)
+def all_answers():
+    return answered(run for run in runs() if run.counts)
+
+
+@lru_cache(maxsize=1)
 def all_figures():
-    return parts_of(answered(run for run in runs() if run.counts))
+    return parts_of(all_answers())
 
 
 @pytest.mark.parametrize("name", GOALS)
@@ -107,6 +114,29 @@ def test_the_published_errors_are_of_these_runs():
     assert {name: told[name] for name in groups} == {
         name: sum(run.group == name for run in counted) for name in groups
     }
+
+
+def test_the_errors_on_the_page_are_those_of_today_s_estimates():
+    found = errors_by_group(all_answers())
+    for row in error_table():
+        values = {name: getattr(found[row["group"]], name) for name in WRITTEN}
+        shown = {name: float(row[name] or "nan") for name in WRITTEN}
+        assert shown == pytest.approx(values, rel=1e-3, abs=1e-4, nan_ok=True), row["group"]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_page_says_of_stalls_what_the_runs_say(language):
+    """Runs of nanotron on 512 GPUs that are alike but for the stage of ZeRO."""
+    twins: dict[tuple[object, ...], list[float]] = {}
+    for run in runs():
+        if is_nanotron(run) and run.arguments.gpus == 512 and run.seconds:
+            others = {name: of for name, of in vars(run.arguments).items() if name != "zero"}
+            twins.setdefault((run.model, repr(others)), []).append(run.seconds)
+    apart = [max(pair) / min(pair) for pair in twins.values() if len(pair) == 2]
+    assert len(apart) >= 20
+    half, tenth = np.quantile(apart, [0.5, 0.9])
+    numbers = re.findall(r"[0-9.]*[0-9]", ESTIMATE["limit_4"][language])
+    assert {f"{half:.1f}", f"{tenth:.0f}"} <= {*numbers}
 
 
 # -- laws ------------------------------------------------------------------------------------------

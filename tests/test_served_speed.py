@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import fit_serving
+from descriptions import SPEED
 from groups.errors import LayoutError
 from tests.reference.served_speed import answer, asked
 from training.clusters import CLUSTERS
@@ -54,6 +55,11 @@ def test_rows_of_other_sources_are_told_within_the_goals() -> None:
     assert right > 0.95
     assert of_gpus > 0.95
     assert lost < 0.03
+    assert f"{len(several):,} measured runs" in SPEED["body"].en
+    assert f"{len(several):,} 次实测" in SPEED["body"].zh
+    off = round(100 * float(np.median(abs(np.expm1(found)))))
+    assert f"{off} %" in SPEED["body"].en
+    assert f"{off}%" in SPEED["body"].zh
 
 
 def test_constants_are_those_that_the_script_fits() -> None:

@@ -42,7 +42,8 @@ class Fitted(TypedDict):
     seen: the range of the runs with a step time, by GPU family, then "dense" or "moe": least and
     most active parameters, and most GPUs. jobs: nanotron's runs: parameters, GPUs, samples per
     step, and tokens of a sequence. Parameters and counts are in doublings (log2). pairs: both
-    numbers of training.search.sure, of tuned software and of nanotron.
+    numbers of training.search.sure, of tuned software and of nanotron. orders: by how sure these
+    are of an order (from, to), how many pairs there are and the share of them in that order.
     """
 
     shared: dict[str, float]
@@ -52,6 +53,7 @@ class Fitted(TypedDict):
     seen: dict[str, dict[str, list[float]]]
     jobs: list[list[float]]
     pairs: dict[str, list[float]]
+    orders: dict[str, list[list[float]]]
 
 
 @lru_cache(maxsize=1)

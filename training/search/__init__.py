@@ -16,5 +16,5 @@ from .published import Placed, published_layouts
 from .quickest import MOST, ROOM_OF_EXCHANGE, SearchResult, search
 from .reasons import alone, compared
 from .space import LEAST_TOKENS, MOST_SAMPLES, VARIED, SearchJob, valid_splits
-from .sure import Order, order_of
+from .sure import Order, kept_orders, law_of, order_of
 from .timed import software_for

@@ -8,7 +8,7 @@ machine, model, software and number of GPUs
     d   doublings between both: of tp, pp, cp, ep, vpp, micro-batch and GPUs; another recomputation
         and another ZeRO stage count as one each
 
-with a and b fitted to 335 pairs, and widened to what the worst source needs that the fit has not
+with a and b fitted to these pairs, and widened to what the worst source needs that the fit has not
 seen; those of nanotron, half of whose stalls are chance, have their own (benchmarks.fit_pairs).
 Few of the pairs are of mixtures of experts. For each thing in which no public run is near one of
 both, the ends of nine of ten ratios move as far as those of an interval.
@@ -60,10 +60,34 @@ def order_of(first: Estimate, second: Estimate) -> Order:
     return Order(1.0 / (1.0 + ratio ** (1.0 / scale)), ratio / wide, ratio * wide)
 
 
+class Kept(NamedTuple):
+    """How orders hold that are said to be sure to a share from ``low`` to ``high``: the pairs of
+    measured runs that are, and the share of them in that order."""
+
+    low: float
+    high: float
+    pairs: int
+    right: float
+
+
+def law_of(*estimates: Estimate) -> str:
+    """Whose pairs the error of a ratio comes from: "tuned" software or "nanotron"."""
+    return "nanotron" if any(each.software == "nanotron" for each in estimates) else "tuned"
+
+
+def kept_orders(law: str) -> list[Kept]:
+    """How orders hold, the least sure first.
+
+    >>> [(kept.low, kept.high, kept.right > 0.75) for kept in kept_orders("tuned")][-2:]
+    [(0.8, 0.9, True), (0.9, 1.0, True)]
+    """
+    rows = fitted_constants()["orders"][law]
+    return [Kept(low, high, int(pairs), right) for low, high, pairs, right in rows]
+
+
 def scale_of(first: Estimate, second: Estimate) -> float:
     """The scale of the error of two estimates' ratio, in logarithms."""
-    kind = "nanotron" if "nanotron" in (first.software, second.software) else "tuned"
-    alike, each = fitted_constants()["pairs"][kind]
+    alike, each = fitted_constants()["pairs"][law_of(first, second)]
     scale = hypot(alike, each * doublings(first.request, second.request) ** 0.5)
     lacks = {*first.lacks, *second.lacks}
     return scale + len(lacks) * log(FAR) / NINE_OF_TEN

@@ -36,6 +36,8 @@ from training.search import (
     SearchResult,
     alone,
     compared,
+    kept_orders,
+    law_of,
     order_of,
     published_layouts,
     search,
@@ -102,6 +104,7 @@ def _answer(context: Context) -> Markup:
     )
     facts = {"least": f"{LEAST_TOKENS:,}", "samples": str(MOST_SAMPLES)}
     facts |= {"usable": f"{job.usable / job.bytes_of_gpu:.1%}", "room": f"{ROOM_OF_EXCHANGE:.0%}"}
+    facts |= _orders(result.best[0])
     alike = together(*(tag("p", line) for line in _alike(result, language)))
     fits = result.best[0].fits  # else much stands above the table
     return together(
@@ -115,6 +118,16 @@ def _answer(context: Context) -> Markup:
         *(tag("p", line) for line in _published_lines(job, result, language)),
         left_out_html(SEARCH_LEFT_OUT.values(), language, **facts),
     )
+
+
+def _orders(best: Estimate) -> dict[str, str]:
+    """How orders like these hold: of those that are nearly sure, and of those that are hardly."""
+    kept = kept_orders(law_of(best))
+    facts = {"pairs": f"{sum(each.pairs for each in kept):,}"}
+    for name, at in (("sure", kept[-2]), ("unsure", kept[0])):
+        shares = {"low": at.low, "high": at.high, "held": at.right}
+        facts |= {f"{name}_{which}": f"{share:.0%}" for which, share in shares.items()}
+    return facts
 
 
 def _alike(result: SearchResult, language: str) -> Iterator[str]:
