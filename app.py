@@ -11,6 +11,7 @@ import importlib.util
 import io
 import os
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from formats.values import Document
@@ -33,9 +34,24 @@ with without_collecting():
     from starlette.middleware import Middleware
 
     from groups.program import PAGE
+    from request.state import State
     from views import page
     from views.all import ENDPOINTS
     from views.client import widgets
+    from views.client.components import (
+        ChosenGpu,
+        Dropdown,
+        Picture,
+        Script,
+        Sections,
+        Settings,
+        ShownRegion,
+        SizeSlider,
+        StateField,
+        ToldBeside,
+    )
+    from views.client.wiring import drawing
+    from views.column import SIZES, SIZES_OF_SERVERS, size_region
     from views.evidence import evidence
     from views.groups.film import film
     from views.groups.lens import lens
@@ -66,11 +82,7 @@ def create_app() -> gr.Blocks:
         delete_cache=(600, 3600),
         analytics_enabled=False,
     ) as demo:
-        quick = (page.draw, page.save, film, lens, moves_reel)
-        light = [answering(handler, lanes) for handler in quick]
-        heavy = (answering(evidence, lanes, heavy=True), answering(preview, lanes, heavy=True))
-        asked = (*light, *heavy, telling(lanes))
-        widgets.page(page.first_html(), page.script_data(), *asked)
+        add_page(lanes)
         for name, endpoint in ENDPOINTS.items():
             gr.api(serving(endpoint, lanes), api_name=name)
     # Every event goes through a bounded queue: off Spaces, POST /run would pass it by otherwise.
@@ -80,6 +92,95 @@ def create_app() -> gr.Blocks:
     # Not one of the functions that a page may call: the guard asks it (views/server/guard.py).
     demo.link_head = heading(head_html, lanes)
     return demo
+
+
+def add_page(lanes: Lanes) -> None:
+    """The components of the page, what is beside what, and what is wired to what."""
+    start, told = State(), page.first_answer()
+    first = told["regions"]
+
+    def region(
+        name: str, element: str = "div", kind: type[ShownRegion] = ShownRegion
+    ) -> ShownRegion:
+        return kind(name, first.get(name, ""), element=element)
+
+    def field(kind: type[StateField], name: str, of: str = "", **more: Any) -> StateField:
+        return kind(name, getattr(start, name), first[of or name], region=of or name, **more)
+
+    def slider(name: str) -> StateField:
+        return field(SizeSlider, name, size_region(name), stops=told["stops"][name])
+
+    with gr.Column(elem_id="playground"), gr.Column(elem_classes=["app", "waiting"]):
+        with gr.Row(elem_id="head"):
+            title = region("title")
+            section = field(Sections, "view", "nav", element="nav")
+            toolbar = region("toolbar")
+            language = field(Dropdown, "lang", "language")
+            tools = region("tools")
+        with gr.Row(elem_id="role-bar"):
+            roles, line = region("roles"), region("line")
+        with gr.Row(elem_id="page"):
+            foot = region("foot")
+            with gr.Column(elem_id="controls"):
+                with gr.Column(elem_id="sizes"):
+                    preset = field(Dropdown, "preset")
+                    sizes = [slider(name) for name in SIZES]
+                    of_servers = [region(size_region(name)) for name in SIZES_OF_SERVERS]
+                # What comes and goes stands below: no input moves under the hand.
+                with gr.Column(elem_classes="place"):
+                    status, derived = region("status"), region("derived")
+                with gr.Column(elem_id="others"):
+                    group_type = field(Dropdown, "group_type")
+                    settings = Settings("settings", {}, first["folds"], region="folds")
+                source = region("source")
+            with gr.Column(elem_id="main"):
+                notice, tour, job = region("notice"), region("tour"), region("job")
+                with gr.Row(elem_classes="bar"):
+                    views = region("subs", "nav")
+                    region("numbers")  # asked for by the script, once a picture stands
+                gpu = field(ChosenGpu, "rank")
+                picture = region("picture", "div tabindex=-1", Picture)
+                details = region("details")
+            region("whole", "p")
+        region("hint", "p role=status")
+        region("tip", "div role=tooltip hidden")
+        answer = ToldBeside("answer", {}, element="div hidden")
+        Script(
+            "script",
+            element="div hidden",
+            elem_id="page-script",
+            script=widgets.page_script(),
+            known=page.script_data(),
+            server_functions=asked_by_script(lanes),
+        )
+
+    controls = [group_type, preset, *sizes, gpu, section, language, settings]
+    pictures = [job, picture, details, status, derived, source, notice, tour, foot, roles, line]
+    words = [title, toolbar, tools, views, *of_servers]
+    shown = [*pictures, *words, *controls]
+    gr.on(
+        [control.input for control in controls],
+        drawing(lanes, controls, shown),
+        controls,
+        [*shown, answer],
+        show_progress="hidden",
+        show_progress_on=answer,
+        trigger_mode="always_last",
+        preprocess=False,  # as the script says it, one thread fewer for each
+        queue=False,  # its queue is that of the lanes
+        api_visibility="private",
+    ).then(None, answer, None, js=ANSWERED, api_visibility="private")
+
+
+ANSWERED = "(answer) => document.dispatchEvent(new CustomEvent('answered', { detail: answer }))"
+"""For the page's script, once all parts have what they show (views/client/state.js)."""
+
+
+def asked_by_script(lanes: Lanes) -> list[Callable[..., Awaitable[str]]]:
+    """What the page's script and the guard ask beside the event: files, film, costs, the wait."""
+    quick = [answering(handler, lanes) for handler in (page.save, film, lens, moves_reel)]
+    heavy = (answering(handler, lanes, heavy=True) for handler in (evidence, preview))
+    return [*quick, *heavy, telling(lanes)]
 
 
 def theme() -> gr.themes.Base:

@@ -3,9 +3,8 @@
 The clock runs in the page: from dispatching ``input`` on the TP slider until the mesh's text in the
 picture has changed ("in the page"), and two animation frames later ("on screen"). The empty event
 is asked the same question in another tab, in turns; so is the page where the job is one of two
-roles of a plan, with all roles on screen, servers of vLLM of the same sizes ("served"), and the
-page's controls as components of Gradio's ("wired", benchmarks/wired.py). TP alternates between 2
-and 4.
+roles of a plan, with all roles on screen, and servers of vLLM of the same sizes ("served"). TP
+alternates between 2 and 4.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 WORLDS = {16: 2, 256: 32, 2_048: 256, 16_384: 2_048}  # GPUs: nodes of 8
-AIM = "60 / 150"
-AIMS = {"empty": "", "wired": "x 1.5 of page"}
+AIMS = {"empty": "", "page": "60 / 150"}
 WARM_UP = 4
 
 STEP = """([stop, tp]) => new Promise((resolve, reject) => {
@@ -73,7 +71,6 @@ def run(quick: bool, servers: Servers) -> Iterator[ResultTable | str]:
         for world, nodes in WORLDS.items():
             stops = dict.fromkeys(("page", "roles"), _resize(pages["page"], world, nodes))
             stops["served"] = _open_served(pages["served"], servers.running("page").url, nodes)
-            _resize_wired(pages["wired"], world, nodes)
             _open_roles(pages["roles"], servers.running("page").url, world, nodes)
             each = _in_turns(pages, stops, steps)
             taken |= {(kind, world): took for kind, took in each.items()}
@@ -102,13 +99,13 @@ def _pages(stack: ExitStack, servers: Servers) -> dict[str, Any]:
 
     chromium = stack.enter_context(sync_playwright()).chromium
     pages = {}
-    for kind in ("empty", "page", "wired", "roles", "served"):
+    for kind in ("empty", "page", "roles", "served"):
         # A browser each: a tab in the background of another would be throttled.
         browser = chromium.launch(executable_path=_chromium(), args=ARGUMENTS)
         stack.callback(browser.close)
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(1e3 * PATIENCE)
-        page.goto(servers.running(kind if kind in ("empty", "wired") else "page").url)
+        page.goto(servers.running("empty" if kind == "empty" else "page").url)
         page.wait_for_selector("[data-size=tp] input[type=range], #tp input[type=range]")
         page.wait_for_selector("#picture :is(.picture, code)")
         pages[kind] = page
@@ -123,19 +120,11 @@ def _resize(page: Any, world: int, nodes: int) -> list[int]:
     page.wait_for_function(
         "gpus => document.querySelector('.derived').dataset.world === gpus", arg=str(world)
     )
-    stops: list[int] = page.evaluate(
-        "JSON.parse(document.querySelector('.derived').dataset.stops).tp"
+    slider = page.locator("#size-tp")
+    stops: list[int] = slider.evaluate(
+        "(size) => size.parentElement.handle.props.stops.split(' ').map(Number)"
     )
     return stops
-
-
-def _resize_wired(page: Any, world: int, nodes: int) -> None:
-    box = page.locator("#nodes input[type=number]")
-    box.fill(str(nodes))
-    box.press("Enter")
-    page.wait_for_function(
-        "gpus => document.querySelector('.derived')?.dataset.world === gpus", arg=str(world)
-    )
 
 
 def _open_roles(page: Any, url: str, world: int, nodes: int) -> None:
@@ -176,5 +165,5 @@ def _row(
         shown(drawn.median),
         shown(drawn.p95),
         times(changed.median / floor.median),
-        AIM if kind == "page" else AIMS.get(kind, "x 1.2 of page"),
+        AIMS.get(kind, "x 1.2 of page"),
     )

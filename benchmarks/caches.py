@@ -7,6 +7,7 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
+from formats.values import Document
 from groups.kept import STORE, kept
 from views import page
 
@@ -15,7 +16,7 @@ drawn = page.draw
 ROOMS = ("descriptions", "groups", "render", "request", "texts", "training", "views")
 
 
-def drawn_anew(sent: str) -> str:
+def drawn_anew(sent: object) -> Document:
     """What the page answers, as if nobody had asked for it before."""
     clear_caches()
     return drawn(sent)

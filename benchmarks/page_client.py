@@ -26,9 +26,9 @@ class Served:
 
     address: tuple[str, int]
     pid: int
-    index: int  # of Gradio's event, or of the page's component
+    index: int  # of its event
     queued: bool
-    function: str | None  # the page's, which draws
+    inputs: int  # of the event; the page's last one takes all fields (views/client/wiring.py)
 
     @property
     def url(self) -> str:
@@ -110,9 +110,9 @@ def free_port() -> int:
 class PageClient:
     """One visitor: a session, a connection that stays open, and the values of the controls.
 
-    A step does what the page's own script does: it asks the page's function for its state. An
-    event of Gradio without a queue: POST run/predict. One with: POST queue/join, then read
-    queue/data until the result is there; the stream's polite end is read too, but not counted.
+    A step does what the page does. An event without a queue: POST run/predict. One with: POST
+    queue/join, then read queue/data until the result is there; the stream's polite end is read too,
+    but not counted.
     """
 
     def __init__(self, served: Served) -> None:
@@ -133,11 +133,10 @@ class PageClient:
     def _step(self, changes: dict[str, Any]) -> Reply:
         self._state |= {name: str(value) for name, value in changes.items()}
         asked: dict[str, Any] = {"session_hash": self._session}
-        if self._served.function:
-            asked |= {"component_id": self._served.index, "fn_name": self._served.function}
-            asked["data"] = json.dumps({**self._state, "words": "en", "shown": "groups"})
-            return self._direct("component_server/", json.dumps(asked))
-        asked |= {"fn_index": self._served.index, "data": [*changes.values()]}
+        values = [*changes.values()]
+        if (others := self._served.inputs - 1) > 0:
+            values = [*others * [None], {**self._state, "words": "en", "shown": "groups"}]
+        asked |= {"fn_index": self._served.index, "data": values}
         body = json.dumps(asked | {"event_data": None, "trigger_id": None})
         return self._queued(body) if self._served.queued else self._direct("run/predict", body)
 

@@ -1,8 +1,7 @@
-"""A server in a process of its own: python -m benchmarks.serve page|cold|wired|empty|queued.
+"""A server in a process of its own: python -m benchmarks.serve page|cold|empty|queued.
 
 page   the real page, launched as app.py launches it
 cold   the same, but it forgets everything before each drawing: every layout is new
-wired  the page's controls as Gradio's own components (benchmarks/wired.py)
 empty  one slider, one place for text, one event that does nothing else, with the same settings
 queued the same with the event in Gradio's queue, as Gradio does it by default
 
@@ -26,7 +25,6 @@ from views import page
 
 from .caches import drawn_anew
 from .page_client import free_port
-from .wired import wired
 
 MOVED = """
 const slider = element.querySelector('input');
@@ -38,7 +36,7 @@ def main(kind: str) -> None:
     if kind == "cold":
         vars(page)["draw"] = drawn_anew
     is_empty = kind in ("empty", "queued")
-    demo = wired() if kind == "wired" else _empty(kind == "queued") if is_empty else create_app()
+    demo = _empty(kind == "queued") if is_empty else create_app()
     address = ("127.0.0.1", free_port())
     launch(demo, server_name=address[0], server_port=address[1], quiet=True)
     print(json.dumps({"address": address, "pid": os.getpid(), **_event(demo)}), flush=True)
@@ -68,13 +66,10 @@ def _echo(value: Any) -> str:
 
 
 def _event(demo: gr.Blocks) -> dict[str, Any]:
-    """What is asked for a step: an event of Gradio's, or the page's own function."""
-    names = ("_echo", "draw")  # of the page, no event's
-    event = next((function for function in demo.fns.values() if function.name in names), None)
-    if event is None:
-        box = next(block for block in demo.blocks.values() if block.elem_id == "playground")
-        return {"index": box._id, "queued": False, "function": page.draw.__name__}
-    return {"index": event._id, "queued": event.queue, "function": None}
+    """The event that is asked for a step."""
+    names = ("_echo", "draw")
+    event = next(function for function in demo.fns.values() if function.name in names)
+    return {"index": event._id, "queued": event.queue, "inputs": len(event.inputs)}
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ class PageRequest:
 
     @classmethod
     def of(cls, sent: object) -> PageRequest:
-        """The question in a text that a page sends; any text is one."""
-        values = parsed(sent)
+        """The question in what a page sends, as a text or read; anything is one."""
+        values = sent if isinstance(sent, dict) else parsed(sent)
         state = from_values(values)
         with suppress(LayoutError):  # an instruction that cannot be followed stands, refused
             state = edited(state)

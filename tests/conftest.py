@@ -82,6 +82,8 @@ def server() -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    # Ids as in a process of its own, whatever other tests have built before.
+    importlib.import_module("gradio.context").Context.id = 0
     demo = app.create_app()
     app.launch(demo, quiet=True, server_port=port)
     yield f"http://127.0.0.1:{port}/"

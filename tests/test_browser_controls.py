@@ -68,7 +68,7 @@ def knob(page, name, stop):
     """Where the knob of a slider is in the window at one of its stops: on a scale of powers of two
     that is the same whatever the others are."""
     area = slider(page, name).bounding_box()
-    stops = page.evaluate("JSON.parse(document.querySelector('.derived').dataset.stops)")[name]
+    stops = page.evaluate(STOPS)[name]
     doublings = page.locator(f'.size[data-size="{name}"] .ticks i').count() - 1
     width = 16  # of the knob, see page.css
     share = math.log2(stops[stop]) / doublings
@@ -479,7 +479,13 @@ def test_sliders_reach_what_the_world_allows(open_page):
     assert layout.mesh.size("tp") == 192
 
 
-STOPS = "() => JSON.parse(document.querySelector('#derived .derived').dataset.stops)"
+STOPS = """() => ({
+  ...JSON.parse(document.querySelector('#derived .derived').dataset.stops),
+  ...Object.fromEntries([...document.querySelectorAll('#sizes .size')]
+    .map((one) => [one.dataset.size, one.parentElement.parentElement.handle.props.stops])
+    .filter(([, stops]) => stops).map(([name, stops]) => [name, stops.split(' ').map(Number)])),
+})"""
+"""The sizes at which each slider stops, as its component or the settings have them."""
 
 
 WALK = """(slider) => {

@@ -156,11 +156,11 @@ def test_a_link_that_takes_long_says_that_it_is_worked_out_where_its_title_will_
 
 def test_a_change_made_while_the_server_is_away_is_kept_and_sent_when_it_is_back(open_page):
     page = open_page()
-    page.route(re.compile("component_server"), lambda route: route.abort())
+    page.route(re.compile("component_server|run/predict"), lambda route: route.abort())
     page.evaluate(SET, {"tp": "4"})
     expect(page.locator("#hint")).to_contain_text("kept")
     page.evaluate(SET, {"pp": "4"})
-    page.unroute(re.compile("component_server"))
+    page.unroute(re.compile("component_server|run/predict"))
     pass_time(page, 1500)  # AGAIN of state.js
     expect_layout(page, tp=4, pp=4)
     expect(page.locator("#hint")).to_have_text("")

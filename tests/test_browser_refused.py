@@ -20,13 +20,16 @@ from views.server.bodies import LARGEST_BODY
 
 pytestmark = pytest.mark.browser
 
-QUESTIONS = re.compile("component_server")
+QUESTIONS = re.compile("component_server|run/predict")
 LIMIT = f"{LARGEST_BODY - ADDRESSES:,}"
 ASIDE = re.compile('"fn_name":"(lens|wait)"')
 """Questions beside that of a picture: once it stands, and how long it will take."""
 AGAIN = 1500
 """Milliseconds after which a question without an answer is asked again (state.js)."""
 
+
+AROUND = 100
+"""Bytes by which what Gradio puts around an event's values may differ from what is expected."""
 
 LATE = 2000
 """Milliseconds after which a page asks how long it will be (ask.js)."""
@@ -81,7 +84,7 @@ def test_who_waits_is_told_for_how_long(open_page):
     def answer(route):
         if '"fn_name":"wait"' in (said := route.request.post_data):
             return route.fulfill(json=json.dumps({"seconds": 7}))
-        return held.append(route) if '"fn_name":"draw"' in said else route.continue_()
+        return route.continue_() if "fn_name" in said else held.append(route)
 
     page.route(QUESTIONS, answer)
     page.evaluate(SET, {"tp": "4"})
@@ -96,9 +99,14 @@ def test_who_waits_is_told_for_how_long(open_page):
     expect(page.locator("#hint")).to_have_text("")
 
 
+OUTPUTS = "gradio_config.dependencies.find((one) => one.inputs.length > 5).outputs.length - 1"
+"""What the page's event draws, before what is told beside it."""
+
+
 def test_a_busy_server_says_for_how_many_seconds(open_page):
     page = open_page()
-    page.route(QUESTIONS, lambda route: route.fulfill(json=json.dumps({"busy": 9})))
+    nothing = [{"__type__": "update"}] * page.evaluate(OUTPUTS)
+    page.route(QUESTIONS, lambda route: route.fulfill(json={"data": [*nothing, {"busy": 9}]}))
     page.evaluate(SET, {"tp": "4"})
     expect(page.locator("#status")).to_contain_text(SHELL["busy_for"]["en"].format(seconds=9))
     page.unroute(QUESTIONS)
@@ -124,7 +132,7 @@ def test_half_a_character_that_is_pasted_is_sent_as_none(open_page):
     page.evaluate(f"({SET})({{paste: '--tensor-model-parallel-size 4 # \\ud800'}})")
     settle(page)
     expect(page.locator("#hint")).to_have_text("")
-    assert "\\ufffd" in ascii(json.loads(json.loads(bodies.asked[-1])["data"])["paste"])
+    assert "\\ufffd" in ascii(json.loads(bodies.asked[-1])["data"][-1]["paste"])
     bodies.end()
     expect(page.locator("#picture")).to_contain_text("tp4 · dp2")
 
@@ -143,7 +151,7 @@ TEXTS = {
 def test_texts_are_counted_as_the_server_counts_them(open_page, text):
     page = open_page()
     follow_link(page, "v=2&show=hosts")
-    each = len(json.dumps(json.dumps(text, ensure_ascii=False), ensure_ascii=False).encode()) - 6
+    each = len(json.dumps(text, ensure_ascii=False).encode()) - 2
     fits = (LARGEST_BODY - 2 * ADDRESSES) // each
     questions = Refusing(page, 0, times=0)
     page.evaluate(SET, {"hosts": text * fits})
@@ -155,7 +163,7 @@ def test_texts_are_counted_as_the_server_counts_them(open_page, text):
     hint = page.locator("#hint")
     expect(hint).to_contain_text(f"bytes of at most {LIMIT}")
     size = int(hint.inner_text().split(" bytes")[0].split()[-1].replace(",", ""))
-    assert size == pytest.approx(len(sent.encode()) + 2 * ADDRESSES, abs=2 * each)
+    assert size == pytest.approx(len(sent.encode()) + 2 * ADDRESSES, abs=2 * each + AROUND)
     assert len(questions.asked) == 1
     questions.end()
 

@@ -233,8 +233,8 @@ def test_a_third_language_is_one_catalogue_and_what_it_lacks_is_english(french):
     lacking, total = shapes.untranslated("fr")
     assert "shell SHELL job" in lacking
     assert not {"refusals REFUSALS no-picture", "page NOUNS rank"} & {*lacking}
-    assert f"{total - len(lacking)} of {total} texts" in column_html("fr")["sizes"]
-    assert " of " not in column_html("en")["sizes"].partition("preset")[0]
+    assert f"{total - len(lacking)} of {total} texts" in column_html("fr")["preset"]
+    assert " of " not in column_html("en")["preset"].partition("preset")[0]
     assert wrong_in("fr") == {"Gone": "Parti", "from {minimum} up": "dès {least}"}
 
 

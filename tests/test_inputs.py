@@ -30,7 +30,7 @@ from training.models import MODELS
 from training.recipe import Training
 from views.all import ENDPOINTS, VIEWS
 from views.column import column_html
-from views.page import answer, first_html
+from views.page import answer, first_answer
 
 MACHINES = "\n".join(f"host{at}" for at in range(8))
 SHOWN = (
@@ -46,7 +46,6 @@ SHOWN = (
 BY_SCRIPT = {
     **{
         "view": "buttons",
-        "lang": "buttons",
         "tour": "buttons",
         "moment": "the film",
         "digest": "files that are read",
@@ -72,7 +71,7 @@ UNASKED = {
 @cache
 def asked(language: str) -> set[str]:
     """The inputs that have a box somewhere on the page."""
-    html = [first_html(), *column_html(language).values()]
+    html = [*first_answer()["regions"].values(), *column_html(language).values()]
     for view in VIEWS:
         for changes in SHOWN:
             found = answer(State(view=view, lang=language, **changes))
@@ -88,7 +87,7 @@ def test_an_input_has_a_box_with_its_words_on_the_page(name):
         assert name not in asked("en")
         return
     assert name in asked("en"), "no view and no part of the column asks for it"
-    words = CONTROLS[name]
+    words = CONTROLS[{"lang": "language"}.get(name, name)]
     for text in words:
         assert all(text[language].strip() for language in LANGUAGES)
 

@@ -507,7 +507,7 @@ def test_what_the_page_writes_can_always_be_read(state):
 
 
 def drawn(**sent: str) -> dict:
-    return json.loads(draw(json.dumps(sent)))
+    return draw(json.dumps(sent))
 
 
 def test_what_was_changed_since_a_link_was_opened_counts_above_it():

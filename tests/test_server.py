@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import inspect
 import json
@@ -45,14 +46,35 @@ def post(server: str, path: str, content: object, **headers: str) -> httpx.Respo
     return CLIENT.post(f"{server}{API}{path}", content=body, headers={**HEADERS, **headers})
 
 
-def draw(state: object = "{}") -> dict[str, object]:
-    """What the page's script asks of its one component."""
-    return {"data": state, "component_id": 1, "fn_name": "draw", "session_hash": "x"}
+SCRIPT = 45
+CONTROLS = 11
 
 
-def test_the_page_is_the_component_that_the_tests_ask(server):
-    components = CLIENT.get(f"{server}config").json()["components"]
-    assert [one["id"] for one in components if one["props"].get("elem_id") == "playground"] == [1]
+def ask(state: object = "{}") -> dict[str, object]:
+    """What the page's script asks beside the event."""
+    return {"data": state, "component_id": SCRIPT, "fn_name": "lens", "session_hash": "x"}
+
+
+def draw(**settings: object) -> dict[str, object]:
+    """The page's event: what its components have at the start, but for these fields."""
+    values = [*(CONTROLS - 1) * [None], settings]
+    return {"data": values, "fn_index": 0, "session_hash": "x", "trigger_id": None}
+
+
+def test_the_page_is_wired_by_one_event_whose_inputs_are_what_the_tests_ask(server):
+    config = CLIENT.get(f"{server}config").json()
+    components = {one["id"]: one["props"] for one in config["components"]}
+    (event, told) = [one for one in config["dependencies"] if one["targets"] or not one["api_name"]]
+    fields = [components[one].get("props", {}).get("field") for one in event["inputs"]]
+    assert components[SCRIPT]["elem_id"] == "page-script"
+    sizes = ["nodes", "gpus_per_node", "tp", "pp", "cp"]
+    assert fields == ["group_type", "preset", *sizes, "rank", "view", "lang", "settings"]
+    assert event["targets"] == [[one, "input"] for one in event["inputs"]]
+    assert len(fields) == CONTROLS
+    shown = [components[one]["component_class_name"] for one in event["outputs"]]
+    assert shown.count("Picture") == shown.count("Settings") == shown.count("ToldBeside") == 1
+    assert shown.count("SizeSlider") == len(sizes)
+    assert (told["trigger_after"], told["inputs"]) == (event["id"], event["outputs"][-1:])
 
 
 def files_kept() -> set[str]:
@@ -76,7 +98,7 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent(server, p
 
 def test_a_body_in_chunks_is_counted_while_it_arrives(server):
     def chunks(size: int) -> Iterator[bytes]:
-        yield b'{"data": "{}", "component_id": 1, "fn_name": "draw", "event_data": "'
+        yield b'{"data": "{}", "component_id": %d, "fn_name": "lens", "event_data": "' % SCRIPT
         yield from (b"x" * 50_000 for _ in range(size // 50_000))
         yield b'"}'
 
@@ -85,7 +107,7 @@ def test_a_body_in_chunks_is_counted_while_it_arrives(server):
 
 
 def test_the_largest_body_is_taken(server):
-    body = json.dumps(draw())
+    body = json.dumps(ask())
     assert post(server, "component_server", body.ljust(LARGEST_BODY)).status_code == 200
     assert post(server, "component_server", body.ljust(LARGEST_BODY + 1)).status_code == 413
 
@@ -113,7 +135,7 @@ def test_no_file_is_taken_from_anybody(server, path):
 
 def test_no_address_makes_the_server_write_a_file(server):
     before = files_kept()
-    assert post(server, "component_server", draw()).status_code == 200
+    assert post(server, "run/predict", draw()).status_code == 200
     assert CLIENT.get(f"{server}{API}deep_link?session_hash=x").status_code == 404
     assert files_kept() == before
 
@@ -123,7 +145,7 @@ ADDRESSES = ("", "config", "theme.css", "nothing", f"{API}info", f"{API}upload",
 
 def test_security_headers_go_with_every_answer(server):
     answers = [CLIENT.get(server + address) for address in ADDRESSES]
-    answers += [CLIENT.head(server), post(server, "component_server", draw())]
+    answers += [CLIENT.head(server), post(server, "run/predict", draw())]
     answers += [post(server, "run/nothing", draw()), post(server, "upload", b"")]
     answers += [post(server, "component_server", b"x" * (LARGEST_BODY + 1))]
     assert {answer.status_code for answer in answers} == {200, 403, 404, 405, 413}
@@ -143,9 +165,9 @@ def test_the_page_and_its_answers_are_compressed_and_streams_are_not(server):
     assert encoding(page) == "gzip"
     assert page.num_bytes_downloaded < len(page.content) / 5
     assert encoding(CLIENT.get(server, headers={"accept-encoding": "identity"})) is None
-    drawn = post(server, "component_server", draw(), **{"accept-encoding": "gzip"})
+    drawn = post(server, "run/predict", draw(), **{"accept-encoding": "gzip"})
     assert encoding(drawn) == "gzip"
-    assert "regions" in json.loads(drawn.json())
+    assert drawn.json()["data"][-1]["view"] == "groups"
     event = post(server, "call/layout", {"data": []}).json()["event_id"]
     with CLIENT.stream("GET", f"{server}{API}call/layout/{event}") as stream:
         assert encoding(stream) is None
@@ -175,13 +197,13 @@ MISTAKES = {
     "no text at all": ("call/layout", b"\xff\xfe", 400),
     "a list": ("component_server", [1], 422),
     "no values": ("component_server", {}, 404),
-    "no list of values": ("queue/join", {**JOIN, "fn_index": 1, "data": {"a": 1}}, 422),
+    "no list of values": ("queue/join", {**JOIN, "fn_index": 2, "data": {"a": 1}}, 422),
     "too many values": ("call/layout", {"data": [""] * 99}, 422),
-    "no text to draw": ("component_server", draw(["{}", 1]), 422),
-    "a file in place of a text": ("component_server", draw({"path": "/etc/passwd"}), 422),
-    "no function of ours": ("component_server", {**draw(), "fn_name": "postprocess"}, 404),
-    "no function by a list": ("component_server", {**draw(), "fn_name": ["draw"]}, 404),
-    "no component": ("component_server", {**draw(), "component_id": "1"}, 404),
+    "no text to draw": ("component_server", ask(["{}", 1]), 422),
+    "a file in place of a text": ("component_server", ask({"path": "/etc/passwd"}), 422),
+    "no function of ours": ("component_server", {**ask(), "fn_name": "postprocess"}, 404),
+    "no function by a list": ("component_server", {**ask(), "fn_name": ["lens"]}, 404),
+    "no component": ("component_server", {**ask(), "component_id": "1"}, 404),
     "an event that there is not": ("queue/join", {**JOIN, "fn_index": 9_999, "data": []}, 404),
     "an event below zero": ("run/predict", {"fn_index": -1, "data": []}, 404),
     "an event by a text": ("run/predict", {"fn_index": "1", "data": []}, 404),
@@ -194,7 +216,7 @@ MISTAKES = {
     "a file whose kind is a number": ("call/read_hosts", {"data": [{**FILE, "meta": 3}]}, 422),
     "a file by its parameter's name": ("call/v2/read_hosts", {"text": FILE}, 422),
     "a file by its name in a list": ("call/v2/rank_card", {"rank": [0, {"a": FILE}]}, 422),
-    "a file in place of a number": ("queue/join", {**JOIN, "fn_index": 1, "data": [FILE]}, 422),
+    "a file in place of a number": ("queue/join", {**JOIN, "fn_index": 2, "data": [FILE]}, 422),
     "nothing to cancel": ("cancel", {"session_hash": "x", "fn_index": 99, "event_id": "x"}, 200),
     "nothing to reset": ("reset", {}, 422),
 }
@@ -235,14 +257,9 @@ def test_half_a_character_in_any_box_is_no_mistake(server):
     for name, row in FIELDS.items():
         for text in ("x\ud800", "\udc00: 1", '{"tp": "\ud800", "a": "\ud800"}'):
             asked = {"show": "launch", name: text, **({} if row.link else {"view": row.of})}
-            answer = post(server, "component_server", draw(json.dumps(asked)))
+            answer = post(server, "run/predict", draw(**asked))
             assert answer.status_code == 200, (name, answer.text[:200])
-            assert "regions" in json.loads(answer.json())
-
-
-def test_the_page_has_no_events_of_gradios(server):
-    config = CLIENT.get(f"{server}config").json()
-    assert not [one["api_name"] for one in config["dependencies"] if one["targets"]]
+            assert "view" in answer.json()["data"][-1]
 
 
 def test_a_visitor_who_leaves_in_the_middle_leaves_no_traceback(server, capfd, caplog):
@@ -259,21 +276,20 @@ def test_a_visitor_who_leaves_in_the_middle_leaves_no_traceback(server, capfd, c
     ):
         with socket.create_connection((host.hostname, host.port)) as visitor:
             visitor.sendall(text.encode())
-    assert post(server, "component_server", draw()).status_code == 200
+    assert post(server, "run/predict", draw()).status_code == 200
     logged = "".join(capfd.readouterr()) + caplog.text
     assert "Traceback" not in logged, logged
 
 
-def test_drawing_makes_no_session_and_keeps_no_picture(server, monkeypatch):
-    from gradio.state_holder import SessionState
-
-    made: list[object] = []
-    monkeypatch.setattr(SessionState, "__init__", lambda self, blocks: made.append(self))
+def test_drawing_keeps_the_session_of_the_last_one_alone(server):
     for number in range(5):
-        assert post(
-            server, "component_server", {**draw(), "session_hash": f"new{number}"}
-        ).is_success
-    assert not made
+        assert post(server, "run/predict", {**draw(), "session_hash": f"new{number}"}).is_success
+    from gradio.state_holder import StateHolder
+
+    gc.collect()
+    held = [one for one in gc.get_objects() if isinstance(one, StateHolder)]
+    assert held
+    assert all(len(one.session_data) <= 1 for one in held)
 
 
 def test_files_of_a_hang_are_the_one_exception_and_bounded(server):

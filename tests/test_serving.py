@@ -524,7 +524,7 @@ def test_a_published_server_is_drawn_as_its_source_states_it(name):
     assert preset.model_id in MODELS
     assert preset.source
     assert is_still(name, state)
-    assert preset.name in column_html("en")["sizes"]
+    assert preset.name in column_html("en")["preset"]
     assert resolve(from_query(f"preset={name}")) == layout
     assert server_facts(Context.of(state))["requests"] > 1  # it fits on the GPUs of its source
     for command in ("layout", "memory", "emit"):

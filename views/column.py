@@ -1,7 +1,7 @@
-"""The column: the job as plain inputs, which the page's script keeps in the state.
+"""The column: the boxes of the job, in the components that app.py wires.
 
-No input is a component of Gradio's: all of them, and everything else on the page, show one state
-(client/state.js), so that a link, a preset or a step back sets them without asking the server.
+All of them, and everything else on the page, show one state (client/state.js), so that a link, a
+preset or a step back sets them without asking the server.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ REMAINS = {"dp": ("derived", ("tp", "pp", "cp")), "edp": ("derived_experts", ("e
 
 @cache
 def column_html(language: str) -> dict[str, Markup]:
-    """The regions of all inputs, above and below the derived sizes, with the values of the initial
-    state; the page's script fills in those of its own."""
+    """The boxes of each component, by its region, with the values of the initial state; the page's
+    script fills in those of its own."""
     start = State(lang=language)
 
     def fold(name: str, *inputs: Markup) -> Markup:
@@ -104,7 +104,6 @@ def column_html(language: str) -> dict[str, Markup]:
     numbering = (form.choice("framework", start, frameworks), order, instances, hpz, levels)
     whole = form.check("expert_parallel", start)
     weights = (*(form.text(n, start) for n in ("gtp", "egtp")), form.check("gathers", start))
-    sizes = ("nodes", "gpus_per_node", "tp", "pp", "cp", "dp", "dcp")
     folds = (
         fold("groups", *groups),
         fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole),
@@ -113,9 +112,23 @@ def column_html(language: str) -> dict[str, Markup]:
         fold("machine", *machine_inputs(start)),
         fold("roles", *roles_inputs(start)),
     )
-    above = together(_partly(language), _presets(language), *(_size(n, language) for n in sizes))
     every = tag("details", tag("summary", SHELL["fold_job"][language]), *folds, class_="fold every")
-    return {"sizes": above, "folds": together(shown, dp_kind, every)}
+    return {
+        "preset": together(_partly(language), _presets(language)),
+        **{size_region(n): _size(n, language) for n in (*SIZES, *SIZES_OF_SERVERS)},
+        "group_type": shown,
+        "folds": together(dp_kind, every),
+    }
+
+
+SIZES = ("nodes", "gpus_per_node", "tp", "pp", "cp")
+SIZES_OF_SERVERS = ("dp", "dcp")
+"""The sizes in sight, those of a training job too, and those of servers alone."""
+
+
+def size_region(name: str) -> str:
+    """The region of a size's slider and box."""
+    return f"size-{name}"
 
 
 MENU = 14
@@ -226,7 +239,7 @@ def _size(name: str, language: str) -> Markup:
 
 
 def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
-    """The sizes that remain, and the stops of the sliders."""
+    """The sizes that remain, and the stops of the sliders that are folded away."""
     if not framework_or_first(state.framework).has_grids:
         rows = [*remains_of_server(layout, state, language)]
     else:
@@ -234,13 +247,14 @@ def derived_html(layout: Layout | None, state: State, language: str) -> Markup:
     if layout is not None and layout.made_by.has_grids and layout.expert and layout.has_experts:
         rows.append(_remaining("edp", layout.expert, language))
     world = world_of(state) if layout is None else layout.world_size
+    others = {name: at for name, at in slider_stops(state, world).items() if name not in SIZES}
     return tag(
         "div",
         *rows,
         doubts_html(state, language),
         class_="derived",
         data_world=world or "",
-        data_stops=slider_stops(state, world),
+        data_stops=others,
         data_choose_dp=has_two_dp_kinds(state.group_type),
         data_own_order=state.framework == OWN,
         data_names=names_of_sizes(str(state.framework), language),
@@ -285,6 +299,12 @@ def unknown_html(error: LayoutError, link: str, language: str) -> Markup:
             leads = {"data_query": query, "data_with": {}}
         ways.append(button(label, class_="fix", data_close=True, **leads))
     return notice_html(sentence(error, language), language, *ways)
+
+
+def stops_in_sight(layout: Layout | None, state: State) -> dict[str, list[int]]:
+    """The stops of the sliders in sight; none where no size works."""
+    found = slider_stops(state, world_of(state) if layout is None else layout.world_size)
+    return {name: found.get(name, []) for name in SIZES}
 
 
 def slider_stops(state: State, world: int | None) -> dict[str, list[int]]:

@@ -1,9 +1,10 @@
 """The whole page as a function of its state: the regions that `draw` returns.
 
-The browser holds the state (client/state.js) and asks `draw` whenever it changes; an answer is the
-HTML of the regions that a change can touch; none is within another. What of header and column is
-words only comes again only with another language; sections and the menu of files, with another view
-too. A question says which of them the page has: ``words``, a language, and ``shown``, a view.
+The browser holds the state in the components that app.py wires (client/state.js keeps them alike)
+and asks `draw` whenever it changes; an answer is the HTML of the regions that a change can touch;
+none is within another. What of header and column is words only comes again only with another
+language; sections and the menu of files, with another view too. A question says which of them the
+page has: ``words``, a language, and ``shown``, a view.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from markupsafe import Markup
 
 from descriptions import LANGUAGES, SHELL
+from formats.values import Document
 from groups import LayoutError
 from groups.budget import spend, within
 from groups.kept import kept
@@ -34,8 +36,8 @@ from request.state import State
 from request.words import sentence
 
 from .all import VIEWS, view_of
-from .base.html import as_json, tag, together
-from .column import notice_html, unknown_html
+from .base.html import tag, together
+from .column import notice_html, stops_in_sight, unknown_html
 from .export import PICTURES, SLIDES, TABLES, download
 from .parts.numbers import numbers_html
 from .regions import Shown, regions_of
@@ -47,7 +49,8 @@ MANY = 131_072
 
 @dataclass(frozen=True)
 class Answer:
-    """The regions of a layout; a refused one has neither picture nor details."""
+    """The regions of a layout, and the sizes at which its sliders stop; a refused one has neither
+    picture nor details. ``more``: further rows of REGIONS."""
 
     job: Markup
     foot: Markup
@@ -57,6 +60,16 @@ class Answer:
     status: Markup
     picture: Markup | None
     details: Markup | None
+    stops: dict[str, list[int]]
+    more: dict[str, Markup | None]
+
+    @property
+    def regions(self) -> dict[str, Markup | None]:
+        """All of them, by their ids."""
+        return {**{name: getattr(self, name) for name in OF_LAYOUT}, **self.more}
+
+
+OF_LAYOUT = ("job", "foot", "derived", "roles", "line", "status", "picture", "details")
 
 
 PASTED = tuple(name for name, field in FIELDS.items() if not field.link and field.of != "page")
@@ -97,8 +110,10 @@ def _kept(state: State) -> Answer:
 def _answer(state: State) -> tuple[Answer, bool]:
     """The regions of a state, and whether none of them tells of a refused view."""
     shown = _shown(state)
-    regions: dict[str, Any] = regions_of(shown, "layout")
-    return Answer(**regions), not shown.refusals
+    more = regions_of(shown, "layout")
+    own: dict[str, Any] = {name: more.pop(name) for name in OF_LAYOUT}
+    stops = stops_in_sight(shown.layout, state)
+    return Answer(**own, stops=stops, more=more), not shown.refusals
 
 
 def _shown(state: State) -> Shown:
@@ -115,8 +130,8 @@ def _shown(state: State) -> Shown:
 
 
 @within()
-def draw(sent: object) -> str:
-    """The regions of the page for a state, as JSON: {"regions": {id: HTML}, ...}.
+def draw(sent: object) -> Document:
+    """The regions of the page for a state: {"regions": {id: HTML}, ...}.
 
     A link's fields are returned as ``state``; a bad link shows the initial page. For a refused
     layout the picture of the last valid one, ``drawn``, stays, dimmed by the style sheet: it is
@@ -129,11 +144,12 @@ def draw(sent: object) -> str:
         if asked.link is not None or drawn != asked.drawn:  # an opened page may say that it works
             still = answer(drawn)
             parts = replace(parts, picture=still.picture, details=still.details)
-    answered: dict[str, object] = {"language": state.language, "view": view_of(state)}
-    answered |= {"regions": _regions(asked, parts), "drawn": to_query(drawn)}
+    answered: Document = {"language": state.language, "view": view_of(state)}
+    answered |= {"regions": _regions(asked, parts), "stops": parts.stops}
+    answered["drawn"] = to_query(drawn)
     if asked.changes_state:
         answered["state"] = state_texts(state)
-    return as_json(answered)
+    return answered
 
 
 def link_notice(link: str, language: str) -> Markup:
@@ -145,15 +161,16 @@ def link_notice(link: str, language: str) -> Markup:
     return together(*(unknown_html(error, link, language) for error in unknown))
 
 
-def _regions(asked: PageRequest, parts: Answer) -> dict[str, str]:
+def _regions(asked: PageRequest, parts: Answer) -> dict[str, Markup]:
     """The HTML of all regions that a page lacks."""
     shown = Shown(asked.state)
     has_words = asked.words == shown.language
-    regions = {name: html for name, html in vars(parts).items() if html is not None}
+    regions = {name: html for name, html in parts.regions.items() if html is not None}
     if parts.picture is None and asked.shown and has_words:
         del regions["job"], regions["foot"]  # of the last layout that works, as its picture
     kinds = ["state", *([] if has_words and asked.shown == shown.view else ["view"])]
-    regions |= regions_of(shown, *kinds, *([] if has_words else ["words"]))
+    more = regions_of(shown, *kinds, *([] if has_words else ["words"]))
+    regions |= {name: html for name, html in more.items() if html is not None}
     if asked.link is not None:
         regions["notice"] = link_notice(asked.link, shown.language)
     return regions
@@ -178,44 +195,13 @@ def save(sent: object) -> str:
         return json.dumps({"refused": notice_html(message, state.language)})
 
 
-def first_html() -> Markup:
-    """The page as it is first sent: all regions, with the initial state drawn."""
-    asked = PageRequest(State())
-    start, regions = asked.state, _regions(asked, answer(asked.state))
-
-    def region(name: str, element: str = "div") -> Markup:
-        return tag(element, regions.get(name, ""), id=name)
-
+def first_answer() -> Document:
+    """What the page shows as it is first sent: all regions, with the initial state drawn."""
+    start, first = State(), draw({})
     # Asked for with what the picture may be coloured by (views/groups/lens.py).
-    numbers = tag("div", numbers_html(Context.of(start), view_of(start)), id="numbers")
-    bar = tag("div", region("subs", "nav"), numbers, class_="bar")
-    picture = tag("div", regions["picture"], id="picture", tabindex=-1)
-    above = (*map(region, ("notice", "tour", "job")), bar, region("rank"))
-    main = (*above, picture, region("details"))
-    # Below the folds what comes and goes: no input moves under the hand.
-    place = tag("div", *map(region, ("status", "derived")), class_="place")
-    column = (region("sizes"), place, region("folds"), region("source"))
-    page = (
-        region("foot"),
-        tag("aside", *column, id="controls", class_="column"),
-        tag("main", *main, id="main", tabindex=-1),
-        tag("p", tag("a", target="_blank", rel="noopener"), id="whole"),
-    )
-    return tag(
-        "div",
-        tag(
-            "header",
-            *(region(*one) for one in (("title",), ("nav", "nav"), ("toolbar",), ("tools",))),
-            id="head",
-        ),
-        tag("div", region("roles"), region("line"), id="role-bar"),
-        tag("div", *page, id="page"),
-        tag("p", id="hint", role="status"),
-        tag("div", id="tip", role="tooltip", hidden=True),
-        class_="app waiting",
-        lang=start.language,
-        data_view=view_of(start),
-    )
+    first["regions"]["numbers"] = numbers_html(Context.of(start), view_of(start))
+    first["regions"]["whole"] = tag("a", target="_blank", rel="noopener")
+    return first
 
 
 SCRIPT_WORDS = (

@@ -27,7 +27,7 @@ from .all import VIEWS, view_of
 from .base import form
 from .base.html import button, fold, tag, together
 from .base.problems import problem_html, refusal_html
-from .column import column_html, derived_html
+from .column import SIZES, SIZES_OF_SERVERS, column_html, derived_html, size_region
 from .export import PICTURES, SLIDES
 from .parts.framed import framed
 from .parts.job import lenses_html
@@ -100,11 +100,15 @@ def head_html(language: str) -> dict[str, Markup]:
     tools = (
         examples_html(language),
         button(SHELL["paste_script"][language], tabindex=-1, class_="paste", **leads),
-        tag("select", *languages, class_="languages", aria_label=label),
     )
+    marks = {"class_": "languages", "data_field": "lang", "aria_label": label}
     skip = tag("a", SHELL["skip"][language], class_="skip", href="#picture")
     bar = tag("div", *tools, class_="right", role="toolbar", aria_label=SHELL["tools"][language])
-    return {"title": together(skip, tag("h1", PAGE["title"][language])), "toolbar": bar}
+    return {
+        "title": together(skip, tag("h1", PAGE["title"][language])),
+        "toolbar": bar,
+        "language": tag("select", *languages, **marks),
+    }
 
 
 def job_html(shown: Shown) -> Markup:
@@ -285,8 +289,12 @@ REGIONS: dict[str, Region] = {
     "nav": Region(nav_html, "view"),
     "subs": Region(subs_html, "view"),
     "tools": Region(tools_html, "view"),
-    **{name: _of_words(name, head_html) for name in ("title", "toolbar")},
-    **{name: _of_words(name, column_html) for name in ("sizes", "folds")},
+    **{name: _of_words(name, head_html) for name in ("title", "toolbar", "language")},
+    **{name: _of_words(name, column_html) for name in ("preset", "group_type", "folds")},
+    **{
+        size_region(name): _of_words(size_region(name), column_html)
+        for name in (*SIZES, *SIZES_OF_SERVERS)
+    },
     "rank": Region(rank_html, "view"),
 }
 """The regions of the page, by their ids."""

@@ -18,7 +18,7 @@ from ..errors import refusal
 from ..launch.sayings import Reading
 from .build import Known, Sketch, answered_sizes, job_on, plan_read
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 ROLES = {"actor": "actor", "critic": "critic", "ref": "reference", "teacher": "teacher"}
 """Roles that train or score, by their sections, in the order in which they take GPUs; the rollout
@@ -39,7 +39,7 @@ _DIMS = re.compile(r"(?:[dtpce]\d{1,6})+")
 _HYBRID = re.compile(r"\(attn:([a-z0-9]+)\|ffn:([a-z0-9]+)\)")
 
 
-def read_areal(settings: Settings) -> PlanRead:
+def read_areal(settings: RoleSettings) -> PlanRead:
     """The roles of an AReaL job. Errors: LayoutError for settings that the text leaves open."""
     backends = {name: _backend(settings, name) for name in (*ROLES, "rollout")}
     backends |= _allocated(settings)
@@ -80,7 +80,7 @@ def read_areal(settings: Settings) -> PlanRead:
     return plan_read("areal", nodes, each, sketches, TURNS, PHASES, settings.notes, beside)
 
 
-def _allocated(settings: Settings) -> Mapping[str, str]:
+def _allocated(settings: RoleSettings) -> Mapping[str, str]:
     """The lines of rollout and actor in one, as allocation_mode has them; bare sizes are Megatron's
     where they cut layers, else FSDP's: older releases took them.
 
@@ -106,7 +106,7 @@ def is_areal(reading: Reading) -> bool:
     return not names.isdisjoint(("actor.backend", "rollout.backend", "allocation_mode"))
 
 
-def _backend(settings: Settings, name: str) -> str:
+def _backend(settings: RoleSettings, name: str) -> str:
     """The text of a role's backend, or None without the role; critic and ref default to the
     actor's."""
     if not settings.has(name):
@@ -147,7 +147,7 @@ def _numbers(dims: str) -> Mapping[str, int]:
     return {letter: int(size) for letter, size in re.findall(r"([a-z])(\d+)", dims)}
 
 
-def _target(settings: Settings, name: str, before: list[str]) -> str:
+def _target(settings: RoleSettings, name: str, before: list[str]) -> str:
     """The role that this one is colocated with."""
     section = f"{name}.scheduling_strategy"
     if settings.word(f"{section}.type", default="separation") != "colocation":
@@ -162,7 +162,7 @@ def _target(settings: Settings, name: str, before: list[str]) -> str:
 
 
 def _role(
-    settings: Settings, name: str, framework: str, sizes: dict[str, int], first: int, each: int
+    settings: RoleSettings, name: str, framework: str, sizes: dict[str, int], first: int, each: int
 ) -> Sketch:
     shown = ROLES.get(name, name)
     gpus = sizes["gpus"]
@@ -186,7 +186,7 @@ def _role(
     return Sketch(shown, job, first, known=known, updates=updates)
 
 
-def _budget(settings: Settings, name: str, known: Known, cp: int) -> Known:
+def _budget(settings: RoleSettings, name: str, known: Known, cp: int) -> Known:
     """The tokens that are packed into a micro-batch of a role, which counts as one sample so long;
     without a bound it is all that a GPU has of a mini-batch.
 
@@ -204,7 +204,7 @@ def _budget(settings: Settings, name: str, known: Known, cp: int) -> Known:
     return Known({**packed.values, "micro_batch": 1}, packed.training)
 
 
-def _batch(settings: Settings, known: Known) -> tuple[Known, int]:
+def _batch(settings: RoleSettings, known: Known) -> tuple[Known, int]:
     if settings.text("train_dataset.batch_size") is None:
         return known, 1
     prompts = settings.count("train_dataset.batch_size", 1)

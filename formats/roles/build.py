@@ -22,7 +22,7 @@ from ..launch.meaning import meaning_of
 from ..launch.sayings import Reading
 from ..launch.training import training_of
 from .model import PlanRead, RoleRead
-from .settings import SIZES, Settings
+from .settings import SIZES, RoleSettings
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def machines(gpus: int, each: int) -> dict[str, int]:
 
 
 def trained(
-    settings: Settings, name: str, gpus: int, each: int, section: str = "", **more: object
+    settings: RoleSettings, name: str, gpus: int, each: int, section: str = "", **more: object
 ) -> tuple[Job, Parsed]:
     """The job of a role that trains, or scores as in training, on so many GPUs; and the settings of
     its part of the text. section: the role's name in the tables of launch.
@@ -133,13 +133,13 @@ def job_on(framework: str, gpus: int, each: int, **sizes: object) -> Job:
 
 
 def served(
-    settings: Settings, name: str, gpus: int, each: int, framework: str, **sizes: object
+    settings: RoleSettings, name: str, gpus: int, each: int, framework: str, **sizes: object
 ) -> Job:
     """The job of a role that serves, on so many GPUs."""
     return job_on(framework, gpus, each, **{**sizes, **answered_sizes(settings, name)})
 
 
-def answered_sizes(settings: Settings, name: str) -> dict[str, int]:
+def answered_sizes(settings: RoleSettings, name: str) -> dict[str, int]:
     """Sizes of a role from the answers beside the text."""
     texts = {size: settings.answers.get(f"{name}.{size}") for size in SIZES}
     return {

@@ -28,7 +28,7 @@ from ..launch.training import served_of
 from .build import Known, Sketch, machines, plan_read
 from .kubernetes import ROLES_OF_KV, STARTS, is_manifest, is_recipe, pods_of, workers_of
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 PHASES = (
     *(Phase("prefill", ("prefill",)), Phase("transfer", ("prefill", "decode"))),
@@ -89,7 +89,7 @@ def is_chart(reading: Reading) -> bool:
     return own and any(name.startswith(("decode.", "prefill.")) for name in names)
 
 
-def read_disaggregated(settings: Settings) -> PlanRead:
+def read_disaggregated(settings: RoleSettings) -> PlanRead:
     """The plan of servers that prefill and decode. Errors: LayoutError for what is left open."""
     reading = settings.reading
     if is_graph(reading):
@@ -150,7 +150,7 @@ def _role_of(server: ServerRead, jobs: Mapping[str, ServerRead]) -> str:
     return name
 
 
-def _named(settings: Settings, found: Sequence[ServerRead]) -> list[ServerRead]:
+def _named(settings: RoleSettings, found: Sequence[ServerRead]) -> list[ServerRead]:
     """The servers with their kinds, which are asked for where nothing says them."""
     text = settings.text("roles")
     if text is None and all(server.kind for server in found):
@@ -230,7 +230,7 @@ def _kind(reading: Reading, run: str) -> str:
 # -- Kubernetes ------------------------------------------------------------------------------------
 
 
-def _of_graph(settings: Settings) -> Iterator[ServerRead]:
+def _of_graph(settings: RoleSettings) -> Iterator[ServerRead]:
     """The services of a Dynamo graph that have GPUs."""
     names = [name for _, name in settings.reading.settings if name.startswith(GRAPH)]
     services = dict.fromkeys(name[len(GRAPH) :].split(".")[0] for name in names)
@@ -253,7 +253,7 @@ def _of_graph(settings: Settings) -> Iterator[ServerRead]:
             yield ServerRead(shown, read, [each] * nodes, replicas, connector_in(text))
 
 
-def _of_chart(settings: Settings) -> Iterator[ServerRead]:
+def _of_chart(settings: RoleSettings) -> Iterator[ServerRead]:
     """The decode and prefill pods of llm-d's chart."""
     for kind in ("prefill", "decode"):
         is_made = settings.switch(f"{kind}.create", default=settings.has(kind))
@@ -276,7 +276,7 @@ def _of_chart(settings: Settings) -> Iterator[ServerRead]:
         yield ServerRead(kind, server, (), replicas, connector_in(text))
 
 
-def _command(settings: Settings, section: str) -> str:
+def _command(settings: RoleSettings, section: str) -> str:
     """The words of a container's command."""
     words = [
         word.text

@@ -17,7 +17,7 @@ from training.roles import Phase
 from ..launch.sayings import Reading
 from .build import Known, Sketch, plan_read, served
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 VERL = {
     "role": "rollout",
@@ -60,7 +60,7 @@ def _words(reading: Reading) -> Mapping[str, str]:
     return NEMO_RL if has_eval and not trains and NEMO_RL["tp"] in names else {}
 
 
-def read_generation(settings: Settings) -> PlanRead:
+def read_generation(settings: RoleSettings) -> PlanRead:
     """The engines of a job that only generates. Errors: LayoutError for what is left open."""
     words = _words(settings.reading)
     nodes, each = settings.count(words["nodes"], 1), settings.count(words["each"], 8)

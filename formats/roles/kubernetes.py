@@ -22,7 +22,7 @@ from typing import NamedTuple
 from ..errors import refusal
 from ..launch.syntax.files import read_file
 from ..launch.syntax.words import Source
-from .settings import Settings
+from .settings import RoleSettings
 
 KINDS = ("prefill", "decode")
 STARTS = re.compile(
@@ -140,7 +140,7 @@ def is_recipe(names: set[str]) -> bool:
     )
 
 
-def workers_of(settings: Settings) -> Iterator[PodRead]:
+def workers_of(settings: RoleSettings) -> Iterator[PodRead]:
     """The servers of a recipe, and the GPUs of each on its nodes."""
     each = settings.count("resources.gpus_per_node", 8)
     engine = settings.word("backend.type", default="sglang")
@@ -161,7 +161,7 @@ def workers_of(settings: Settings) -> Iterator[PodRead]:
         )
 
 
-def _options(settings: Settings, engine: str, kind: str) -> str:
+def _options(settings: RoleSettings, engine: str, kind: str) -> str:
     """The command of a worker, or the file of options that TensorRT-LLM takes."""
     start, section = SERVERS[engine]
     names = {"agg": ("aggregated", "agg")}.get(kind, (kind,))

@@ -20,7 +20,7 @@ from ..errors import refusal
 from ..launch.syntax.recipes import tree_of
 from .build import Sketch, job_on, plan_read
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 CALL = "ModuleParallelismConfig"
 SIZES = {
@@ -37,7 +37,7 @@ def is_mimo(text: str) -> bool:
     return f"{CALL}(" in text
 
 
-def read_mimo(settings: Settings) -> PlanRead:
+def read_mimo(settings: RoleSettings) -> PlanRead:
     """The modules as roles of a plan. Errors: LayoutError for settings that the text leaves
     open."""
     modules = dict(_modules(settings.reading.text))
@@ -88,7 +88,12 @@ def _name(node: ast.expr | None) -> str:
 
 
 def _number(
-    settings: Settings, module: str, call: ast.Call, key: str, default: int | None, least: int = 1
+    settings: RoleSettings,
+    module: str,
+    call: ast.Call,
+    key: str,
+    default: int | None,
+    least: int = 1,
 ) -> int:
     """A size of a module: a number, or the default of a variable of the environment."""
     setting = f"{module}.{key}"

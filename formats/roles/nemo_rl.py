@@ -25,7 +25,7 @@ from ..launch.syntax.words import Word
 from ..launch.training import training_of
 from .build import Known, Sketch, job_on, plan_read, renamed, served, trained
 from .model import PlanRead
-from .settings import NOTHING, Settings
+from .settings import NOTHING, RoleSettings
 
 FIRST = "grpo_math_1B.yaml"
 """The default configuration of a text that names none."""
@@ -39,7 +39,7 @@ COLOCATED = "policy.generation.colocated"
 BACKENDS = {"vllm": "vllm", "trtllm": "tensorrt-llm", "sglang": "sglang", "megatron": "megatron"}
 
 
-def read_nemo_rl(settings: Settings) -> PlanRead:
+def read_nemo_rl(settings: RoleSettings) -> PlanRead:
     """The roles of a NeMo-RL job. Errors: LayoutError for what the text leaves open."""
     settings = _with_bases(settings)
     _refuse_others(settings)
@@ -73,7 +73,7 @@ def read_nemo_rl(settings: Settings) -> PlanRead:
     return plan_read(*("nemo-rl", nodes, each, sketches, turns, PHASES, settings.notes), beside)
 
 
-def _refuse_others(settings: Settings) -> None:
+def _refuse_others(settings: RoleSettings) -> None:
     """Refuses roles that take GPUs and that are not placed here."""
     teachers = settings.switch("on_policy_distillation.non_colocated_teachers.enabled")
     gym = settings.count("env.nemo_gym.num_gpu_nodes", 0, least=0, note="")
@@ -83,7 +83,7 @@ def _refuse_others(settings: Settings) -> None:
         raise refusal("roles-not-read", "paste", kinds=", ".join(kinds))
 
 
-def _tp_of_reward(settings: Settings, size: str) -> int:
+def _tp_of_reward(settings: RoleSettings, size: str) -> int:
     names = {"tp": "tensor_parallel_size", "cp": "context_parallel_size"}
     return settings.count(f"env.reward_model.dtensor_cfg.{names[size]}", 1, note="")
 
@@ -91,7 +91,7 @@ def _tp_of_reward(settings: Settings, size: str) -> int:
 # -- GPUs ------------------------------------------------------------------------------------------
 
 
-def _reward(settings: Settings) -> tuple[int, int] | None:
+def _reward(settings: RoleSettings) -> tuple[int, int] | None:
     """Nodes, and GPUs of each, of the reward model alone."""
     names = {name for _, name in settings.reading.settings if name.endswith(".env_name")}
     if not any(settings.word(name) == "reward_model" for name in sorted(names)):
@@ -104,7 +104,7 @@ def _reward(settings: Settings) -> tuple[int, int] | None:
 
 
 def _left(
-    settings: Settings, nodes: int, each: int, reward: tuple[int, int] | None
+    settings: RoleSettings, nodes: int, each: int, reward: tuple[int, int] | None
 ) -> tuple[int, int]:
     """The GPUs that the reward model leaves: of one node GPUs, else whole nodes."""
     if reward is None:
@@ -120,7 +120,7 @@ def _left(
 
 
 def _pools(
-    settings: Settings, nodes: int, each: int, together: bool, tp: int, pp: int
+    settings: RoleSettings, nodes: int, each: int, together: bool, tp: int, pp: int
 ) -> tuple[Pool, ...]:
     if together:
         return nemo_rl(nodes, each, tp=tp, pp=pp)
@@ -143,7 +143,7 @@ def _pools(
         return nemo_rl(nodes, each, tp=tp, pp=pp, colocated=False, **own)
 
 
-def _engine(settings: Settings, backend: str) -> tuple[int, int, int]:
+def _engine(settings: RoleSettings, backend: str) -> tuple[int, int, int]:
     """Sizes tp and pp of one engine, and its dp, which only vLLM's experts have."""
     section = f"policy.generation.{backend}_cfg"
     if backend == "sglang":
@@ -169,7 +169,7 @@ def _engine(settings: Settings, backend: str) -> tuple[int, int, int]:
 # -- roles -----------------------------------------------------------------------------------------
 
 
-def _policy(settings: Settings, pool: Pool, each: int) -> Sketch:
+def _policy(settings: RoleSettings, pool: Pool, each: int) -> Sketch:
     megatron = settings.switch("policy.megatron_cfg.enabled")
     section = "megatron" if megatron else "dtensor"
     job, parsed = trained(settings, "policy", pool.gpus, each, section)
@@ -190,12 +190,12 @@ def _policy(settings: Settings, pool: Pool, each: int) -> Sketch:
     )
 
 
-def _together(settings: Settings) -> bool:
+def _together(settings: RoleSettings) -> bool:
     return settings.switch(f"{COLOCATED}.enabled", default=True)
 
 
 def _generation(
-    settings: Settings,
+    settings: RoleSettings,
     pool: Pool,
     each: int,
     backend: str,
@@ -260,7 +260,7 @@ def merged(name: str) -> dict[str, str]:
     return {key: value for recipe in (*under, values) for key, value in recipe.items()}
 
 
-def _with_bases(settings: Settings) -> Settings:
+def _with_bases(settings: RoleSettings) -> RoleSettings:
     """The settings of a text, with those of the recipes that it includes."""
     named = [*_named(settings)]
     unknown = next((name for name in named if name not in recipes()), None)
@@ -288,7 +288,7 @@ def takes_over(reading: Reading) -> bool:
     return any(word.text.rsplit("/", 1)[-1] in recipes() for word in words)
 
 
-def _named(settings: Settings) -> Iterator[str]:
+def _named(settings: RoleSettings) -> Iterator[str]:
     """The names of the files that a text includes."""
     if "defaults" in settings.answers:
         yield settings.answers["defaults"]

@@ -13,7 +13,7 @@ from training.roles import Phase
 from ..errors import refusal
 from .build import Known, Sketch, answered_sizes, job_on, plan_read, served, trained
 from .model import PlanRead
-from .settings import NOTHING, Settings
+from .settings import NOTHING, RoleSettings
 
 PHASES = (
     *(Phase("rollout", ("rollout",)), Phase("reward", ("reward",))),
@@ -26,7 +26,7 @@ ROLES = {"actor": "actor", "reference": "ref", "critic": "critic", "reward": "re
 """The options' names of the roles that train or score."""
 
 
-def read_openrlhf(settings: Settings) -> PlanRead:
+def read_openrlhf(settings: RoleSettings) -> PlanRead:
     """The roles of an OpenRLHF job. Errors: LayoutError for what the text leaves open."""
     there = _roles(settings)
     sizes = {name: _gpus(settings, ROLES[name]) for name in there}
@@ -56,7 +56,7 @@ def read_openrlhf(settings: Settings) -> PlanRead:
     return plan_read("openrlhf", nodes, each, sketches, TURNS, PHASES, settings.notes, beside)
 
 
-def _roles(settings: Settings) -> list[str]:
+def _roles(settings: RoleSettings) -> list[str]:
     """The roles besides the engines."""
     estimator = settings.word("algo.advantage.estimator", "advantage-estimator", default="gae")
     coefficient = settings.word("algo.kl.init_coef", "init-kl-coef", default="0.01")
@@ -70,12 +70,14 @@ def _roles(settings: Settings) -> list[str]:
     return ["actor", *(name for name, there in is_there.items() if there)]
 
 
-def _gpus(settings: Settings, name: str) -> tuple[int, int]:
+def _gpus(settings: RoleSettings, name: str) -> tuple[int, int]:
     nodes = settings.count(f"{name}.num_nodes", 1, f"{name}-num-nodes")
     return nodes, settings.count(f"{name}.num_gpus_per_node", 8, f"{name}-num-gpus-per-node")
 
 
-def _shared(settings: Settings, sizes: dict[str, tuple[int, int]], engines: int) -> dict[str, str]:
+def _shared(
+    settings: RoleSettings, sizes: dict[str, tuple[int, int]], engines: int
+) -> dict[str, str]:
     """The group of GPUs of each role: that of the first role that shares it."""
     every = settings.switch("train.colocate_all", "colocate-all-models")
     is_async = settings.switch("train.async_enable", "async-train")
@@ -128,7 +130,7 @@ def _parts(gpus: int, each: int) -> list[int]:
     return [each] * (gpus // each) + ([gpus % each] if gpus % each else [])
 
 
-def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> Sketch:
+def _model(settings: RoleSettings, name: str, gpus: tuple[int, ...], each: int) -> Sketch:
     own = answered_sizes(settings, name)
     sizes = {
         "tp": settings.count("ds.tensor_parallel_size", 1, "ds-tensor-parallel-size", note=""),
@@ -153,7 +155,7 @@ def _model(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> S
     return Sketch(name, job, gpus=gpus, known=known, away=away, updates=updates)
 
 
-def _batch(settings: Settings, known: Known) -> tuple[Known, int]:
+def _batch(settings: RoleSettings, known: Known) -> tuple[Known, int]:
     prompts = settings.count("rollout.batch_size", 1024, "rollout-batch-size")
     samples = settings.count("rollout.n_samples_per_prompt", 1, "n-samples-per-prompt", note="")
     one = settings.count("train.batch_size", 128, "train-batch-size")
@@ -163,7 +165,7 @@ def _batch(settings: Settings, known: Known) -> tuple[Known, int]:
     return Known({**known.values, "global_batch": batch}, known.training), max(1, batch // one)
 
 
-def _longest(settings: Settings) -> int | None:
+def _longest(settings: RoleSettings) -> int | None:
     """The most tokens of a prompt and its answer, if they are set."""
     if settings.text("data.max_len") is not None:
         return settings.count("data.max_len", 1)

@@ -23,11 +23,11 @@ from .model import PlanRead, RoleRead
 from .nemo_rl import read_nemo_rl, takes_over
 from .openrlhf import read_openrlhf
 from .roll import read_roll
-from .settings import Settings, run_of
+from .settings import RoleSettings, run_of
 from .slime import read_slime
 from .verl import read_verl
 
-READERS: Mapping[str, Callable[[Settings], PlanRead]] = {
+READERS: Mapping[str, Callable[[RoleSettings], PlanRead]] = {
     "verl": read_verl,
     "slime": read_slime,
     "nemo-rl": read_nemo_rl,
@@ -58,7 +58,7 @@ def read_plan(text: str, answers: Mapping[str, str] | None = None, run: str = ""
         own = "" if is_whole else run_of(reading, run)
         if own and len({schema.name for schema in reading.schema_of_run.values()}) > 1:
             reading = only_run(reading, own)
-        return reader(Settings(reading, own, answers or {}))
+        return reader(RoleSettings(reading, own, answers or {}))
 
 
 def has_roles(text: str) -> bool:
@@ -68,7 +68,7 @@ def has_roles(text: str) -> bool:
     return _reader(reading) is not None
 
 
-def _reader(reading: Reading) -> Callable[[Settings], PlanRead] | None:
+def _reader(reading: Reading) -> Callable[[RoleSettings], PlanRead] | None:
     """The reader of a text; None for a job without roles."""
     if is_mimo(reading.text):
         return read_mimo

@@ -16,7 +16,7 @@ from training.roles import Phase
 from ..errors import refusal
 from .build import Known, Sketch, job_on, plan_read, served, trained
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 PHASES = (
     *(Phase("rollout", ("actor_infer",)), Phase("reference", ("reference",))),
@@ -29,7 +29,7 @@ SERVERS = {"vllm": "vllm", "sglang": "sglang"}
 TRAINS = ("actor_train", "critic", "student_train", "sft_train", "dpo_train")
 
 
-def read_roll(settings: Settings) -> PlanRead:
+def read_roll(settings: RoleSettings) -> PlanRead:
     """The roles of a ROLL job. Errors: LayoutError for what the text leaves open."""
     each = settings.count("num_gpus_per_node", 8)
     gpus = {name: _gpus(settings, name) for name in _names(settings)}
@@ -48,7 +48,7 @@ def read_roll(settings: Settings) -> PlanRead:
     return read
 
 
-def _names(settings: Settings) -> list[str]:
+def _names(settings: RoleSettings) -> list[str]:
     """The sections that have GPUs, as they stand in the text."""
     end = ".device_mapping"
     named = [name for _, name in settings.reading.settings if name.endswith(end)]
@@ -60,7 +60,7 @@ _RANGE = re.compile(r"list\(range\((\d{1,7})(?:,(\d{1,7}))?(?:,(\d{1,7}))?\)\)")
 _LIST = re.compile(r"(?:list\()?\[?(\d{1,7}(?:,\d{1,7})*),?\]?\)?")
 
 
-def _gpus(settings: Settings, name: str) -> tuple[int, ...]:
+def _gpus(settings: RoleSettings, name: str) -> tuple[int, ...]:
     """The GPUs of a role: lists and ranges of Python, joined by +.
 
     Errors: LayoutError for any other text.
@@ -99,7 +99,7 @@ def _shown(name: str) -> str:
     return name.removeprefix("rewards.")
 
 
-def _role(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> Sketch:
+def _role(settings: RoleSettings, name: str, gpus: tuple[int, ...], each: int) -> Sketch:
     strategy = settings.word(f"{name}.strategy_args.strategy_name")
     shown = _shown(name)
     model = settings.named(f"{name}.model_args.model_name_or_path", "pretrain")
@@ -135,7 +135,7 @@ def _role(settings: Settings, name: str, gpus: tuple[int, ...], each: int) -> Sk
     return Sketch(shown, job, gpus=gpus, known=known, away=away, updates=updates)
 
 
-def _batch(settings: Settings, known: Known, replicas: int) -> tuple[Known, int]:
+def _batch(settings: RoleSettings, known: Known, replicas: int) -> tuple[Known, int]:
     if settings.text("rollout_batch_size") is None:
         return known, 1
     prompts = settings.count("rollout_batch_size", 1)

@@ -5,7 +5,7 @@ not work out is asked for.
 
 >>> from formats.launch.sayings import read
 >>> reading = read("python3 -m verl.trainer.main_ppo trainer.nnodes=2 trainer.x=$N")
->>> settings = Settings(reading, run_of(reading))
+>>> settings = RoleSettings(reading, run_of(reading))
 >>> settings.count("trainer.nnodes", 1), settings.count("trainer.n_gpus_per_node", 8)
 (2, 8)
 >>> [dict(note.facts) for note in settings.notes]
@@ -34,7 +34,7 @@ NOTHING = ("", "null", "none", "~")
 
 
 @dataclass
-class Settings:
+class RoleSettings:
     """The settings of a text. answers: settings answered beside the text, which take precedence."""
 
     reading: Reading

@@ -17,7 +17,7 @@ from training.roles import Phase
 from ..errors import refusal
 from .build import Known, Sketch, plan_read, served, trained
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 PHASES = (
     *(Phase("rollout", ("rollout", "decode")), Phase("values", ("critic",))),
@@ -27,7 +27,7 @@ PHASES = (
 TURNS = ("prefill", "decode", "rollout", "critic", "actor")
 
 
-def read_slime(settings: Settings) -> PlanRead:
+def read_slime(settings: RoleSettings) -> PlanRead:
     """The roles of a slime job. Errors: LayoutError for what the text leaves open."""
     nodes = settings.count("actor-num-nodes", 1)
     each = settings.count("actor-num-gpus-per-node", 8)
@@ -54,7 +54,7 @@ def read_slime(settings: Settings) -> PlanRead:
 
 
 def _rollout(
-    settings: Settings, nodes: int, each: int, engine: int, together: bool
+    settings: RoleSettings, nodes: int, each: int, engine: int, together: bool
 ) -> tuple[Pool, ...]:
     """The GPUs of the engines: of all alike, or of those that prefill and those that decode."""
     if settings.text("sglang-config"):
@@ -79,7 +79,7 @@ def _rollout(
     return _apart(settings, pools[0], engine)
 
 
-def _gpus(settings: Settings) -> int:
+def _gpus(settings: RoleSettings) -> int:
     return settings.count("rollout-num-gpus", 0, least=0)
 
 
@@ -87,7 +87,7 @@ def _which(train_only: bool) -> str:
     return "debug-train-only" if train_only else "rollout-external"
 
 
-def _apart(settings: Settings, pool: Pool, engine: int) -> tuple[Pool, ...]:
+def _apart(settings: RoleSettings, pool: Pool, engine: int) -> tuple[Pool, ...]:
     """Servers that prefill, followed by those that decode."""
     prefill = settings.count("prefill-num-servers", 1) * engine
     if prefill >= pool.gpus:
@@ -100,7 +100,7 @@ def _apart(settings: Settings, pool: Pool, engine: int) -> tuple[Pool, ...]:
     return Pool("prefill", pool.first, prefill, engine), decode
 
 
-def _gpus_of_node(settings: Settings, nodes: int, each: int, size: int) -> int:
+def _gpus_of_node(settings: RoleSettings, nodes: int, each: int, size: int) -> int:
     """GPUs of a node, as the engines divide them."""
     if settings.text("num-gpus-per-node"):
         return settings.count("num-gpus-per-node", 8)
@@ -109,7 +109,7 @@ def _gpus_of_node(settings: Settings, nodes: int, each: int, size: int) -> int:
     return settings.count("num-gpus-per-node", 8)
 
 
-def _training(settings: Settings, pools: dict[str, Pool], per_node: int) -> list[Sketch]:
+def _training(settings: RoleSettings, pools: dict[str, Pool], per_node: int) -> list[Sketch]:
     world = pools["actor"].gpus
     job, parsed = trained(settings, "actor", world, per_node)
     known = Known.of(parsed)
@@ -137,19 +137,19 @@ def _training(settings: Settings, pools: dict[str, Pool], per_node: int) -> list
     return found
 
 
-def _named(settings: Settings, known: Known) -> dict[str, object]:
+def _named(settings: RoleSettings, known: Known) -> dict[str, object]:
     """The published model of the checkpoint's name, if there is no shape."""
     if known.model:
         return {}
     return {"model": Known.of_server(settings.named("hf-checkpoint")).model}
 
 
-def _offloads(settings: Settings, side: str) -> bool:
+def _offloads(settings: RoleSettings, side: str) -> bool:
     together = settings.switch("colocate") or settings.switch("offload")
     return settings.switch(f"offload-{side}", default=together)
 
 
-def _engines(settings: Settings, pool: Pool, per_node: int) -> Sketch:
+def _engines(settings: RoleSettings, pool: Pool, per_node: int) -> Sketch:
     assert pool.engine
     pp = settings.count("sglang-pp-size", 1, "sglang-pipeline-parallel-size", note="")
     if pool.engine % pp:

@@ -21,7 +21,7 @@ from ..errors import refusal
 from ..launch.flags import published_model
 from .build import Known, Sketch, plan_read, served, trained
 from .model import PlanRead
-from .settings import Settings
+from .settings import RoleSettings
 
 ROLLOUT = "actor_rollout_ref.rollout"
 ACTOR = "actor_rollout_ref.actor"
@@ -48,7 +48,7 @@ TURNS = ("prefill", "decode", "rollout", "hybrid-rollout", "reward", "reference"
 MODES = ("sync", "colocate_async", "separate_async")
 
 
-def read_verl(settings: Settings) -> PlanRead:
+def read_verl(settings: RoleSettings) -> PlanRead:
     """The roles of a verl job. Errors: LayoutError for what the text leaves open."""
     wanted = _pools(settings)
     each = _gpus_of_node(settings, wanted)
@@ -75,7 +75,7 @@ def read_verl(settings: Settings) -> PlanRead:
 # -- pools -----------------------------------------------------------------------------------------
 
 
-def _pools(settings: Settings) -> dict[str, list[list[int]]]:
+def _pools(settings: RoleSettings) -> dict[str, list[list[int]]]:
     """GPUs per node of the pools, by role, in the order of their placement."""
     nodes = settings.count("trainer.nnodes", 1)
     wanted = {"global": [[settings.count("trainer.n_gpus_per_node", 8)] * nodes]}
@@ -93,20 +93,20 @@ def _pools(settings: Settings) -> dict[str, list[list[int]]]:
     return wanted
 
 
-def _pool(settings: Settings, section: str) -> list[int]:
+def _pool(settings: RoleSettings, section: str) -> list[int]:
     nodes = settings.required(f"{section}.nnodes", 1, 2)
     default = settings.count("trainer.n_gpus_per_node", 8) if section == ROLLOUT else 8
     return [settings.count(f"{section}.n_gpus_per_node", default)] * nodes
 
 
-def _standalone(settings: Settings) -> str:
+def _standalone(settings: RoleSettings) -> str:
     """The section of the GPUs that only the rollout has; empty if it has the actor's."""
     if settings.has("rollout.nnodes"):  # verl.experimental's trainers
         return "" if settings.count("rollout.nnodes", 0, least=0) == 0 else "rollout"
     return ROLLOUT if _mode(settings) == "separate_async" else ""
 
 
-def _mode(settings: Settings) -> str:
+def _mode(settings: RoleSettings) -> str:
     mode = settings.word("trainer.v1.trainer_mode", default="sync")
     if mode not in MODES:
         fixes = tuple({"trainer.v1.trainer_mode": name} for name in MODES)
@@ -114,7 +114,7 @@ def _mode(settings: Settings) -> str:
     return mode
 
 
-def _gpus_of_node(settings: Settings, wanted: dict[str, list[list[int]]]) -> int:
+def _gpus_of_node(settings: RoleSettings, wanted: dict[str, list[list[int]]]) -> int:
     """GPUs of a node, of which pools take parts: no setting has it."""
     parts = {part for pools in wanted.values() for pool in pools for part in pool}
     if len(wanted) == 1:
@@ -129,14 +129,14 @@ def _of_reward(name: str) -> tuple[str, str]:
     return f"{REWARD}.{name}", f"reward_model.{name}"
 
 
-def _reward(settings: Settings) -> str:
+def _reward(settings: RoleSettings) -> str:
     return REWARD if settings.has(REWARD) else "reward_model"
 
 
 # -- roles -----------------------------------------------------------------------------------------
 
 
-def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
+def _actor(settings: RoleSettings, world: Sequence[int], each: int) -> Sketch:
     job, parsed = trained(settings, "actor", len(world), each, "actor")
     known = _worked(settings, ACTOR, job, Known.of(parsed))
     prompts = settings.count("data.train_batch_size", 1024, least=0)
@@ -152,7 +152,7 @@ def _actor(settings: Settings, world: Sequence[int], each: int) -> Sketch:
     return Sketch("actor", job, gpus=world, known=known, away=away, updates=updates)
 
 
-def _teachers(settings: Settings, place: Sequence[int], each: int) -> Iterator[Sketch]:
+def _teachers(settings: RoleSettings, place: Sequence[int], each: int) -> Iterator[Sketch]:
     """The teachers of a distillation, one behind the other in their pool; one alone has all of it.
 
     Source: verl/experimental/teacher_loop/teacher_model.py (MultiTeacherModelManager).
@@ -178,7 +178,7 @@ def _teachers(settings: Settings, place: Sequence[int], each: int) -> Iterator[S
         at += count
 
 
-def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sketch]:
+def _scoring(settings: RoleSettings, world: Sequence[int], each: int) -> Iterator[Sketch]:
     """Reference and critic, if there are any."""
     needs = settings.switch("algorithm.use_kl_in_reward") or settings.switch(f"{ACTOR}.use_kl_loss")
     model = "actor_rollout_ref.model"
@@ -199,7 +199,7 @@ def _scoring(settings: Settings, world: Sequence[int], each: int) -> Iterator[Sk
         yield Sketch("critic", job, gpus=world, known=known, away=away)
 
 
-def _worked(settings: Settings, section: str, job: Job, known: Known) -> Known:
+def _worked(settings: RoleSettings, section: str, job: Job, known: Known) -> Known:
     """How a role trains: samples as long as a prompt and its answer; by FSDP all is cut over all
     ranks, unless fsdp_size says otherwise, and layers are computed again.
 
@@ -224,7 +224,7 @@ def _is_fsdp(job: Job) -> bool:
     return job.framework == "device-mesh"
 
 
-def _away(settings: Settings, section: str, job: Job) -> tuple[str, ...]:
+def _away(settings: RoleSettings, section: str, job: Job) -> tuple[str, ...]:
     """What the training of a role has not in its GPUs while others have them: what is moved to
     host memory, and with FSDP gradients, which are let go after an update (dp_actor.py).
     """
@@ -239,14 +239,14 @@ def _away(settings: Settings, section: str, job: Job) -> tuple[str, ...]:
     )
 
 
-def _replica(settings: Settings, section: str) -> int:
+def _replica(settings: RoleSettings, section: str) -> int:
     """GPUs of one replica, in which prefill and decode may be separate."""
     tp, dp, pp = _sizes(settings, section)
     prefill, decode, decode_tp = _split(settings, section, tp)
     return (tp * prefill + decode_tp * decode) * dp * pp
 
 
-def _split(settings: Settings, section: str, tp: int) -> tuple[int, int, int]:
+def _split(settings: RoleSettings, section: str, tp: int) -> tuple[int, int, int]:
     """Servers of a replica that prefill and that decode alone, and the tp of these; one and none
     where a replica does both.
 
@@ -267,14 +267,14 @@ def _split(settings: Settings, section: str, tp: int) -> tuple[int, int, int]:
     return 1, decode, settings.count(f"{split}.decode_tensor_model_parallel_size", tp, note="")
 
 
-def _sizes(settings: Settings, section: str) -> tuple[int, int, int]:
+def _sizes(settings: RoleSettings, section: str) -> tuple[int, int, int]:
     tp = settings.count(f"{section}.tensor_model_parallel_size", 2)
     dp = settings.count(f"{section}.data_parallel_size", 1, note="")
     return tp, dp, settings.count(f"{section}.pipeline_model_parallel_size", 1, note="")
 
 
 def _engines(
-    settings: Settings, name: str, section: str, place: Sequence[int], each: int
+    settings: RoleSettings, name: str, section: str, place: Sequence[int], each: int
 ) -> Iterator[Sketch]:
     """A role of replicas, or of their two halves; GPUs beyond the last whole one serve nothing."""
     engine = settings.word(f"{section}.name", default="vllm")
@@ -314,14 +314,14 @@ def _engines(
         yield Sketch(half, job, gpus=gpus, known=known, away=away)
 
 
-def _longest(settings: Settings, section: str) -> int | None:
+def _longest(settings: RoleSettings, section: str) -> int | None:
     """Tokens of the longest request, if it is set."""
     if settings.text(f"{section}.max_model_len"):
         return settings.count(f"{section}.max_model_len", 1)
     return _length(settings)
 
 
-def _length(settings: Settings) -> int | None:
+def _length(settings: RoleSettings) -> int | None:
     """The most tokens of a prompt and its answer, if both are set."""
     lengths = ("data.max_prompt_length", "data.max_response_length")
     if not all(settings.text(name) for name in lengths):

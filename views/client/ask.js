@@ -1,5 +1,5 @@
 // What the page asks the server, and what it is told where the server takes no question.
-const LARGEST = props.known.largest; // bytes of a question, beside the addresses in it
+const LARGEST = known.largest; // bytes of a question, beside the addresses in it
 
 async function post(path, body) {
   const root = window.gradio_config?.root ?? '';
@@ -13,10 +13,10 @@ async function post(path, body) {
   }
 }
 
-// What the functions of the page's one component are asked (views/server/guard.py).
+// What the functions of this script's component are asked (views/server/guard.py).
 function questionOf(name, asked) {
   const { components } = window.gradio_config;
-  const component = components.find((one) => one.props?.elem_id === 'playground');
+  const component = components.find((one) => one.props?.elem_id === 'page-script');
   return JSON.stringify({ component_id: component.id, fn_name: name, data: JSON.stringify(asked) });
 }
 
@@ -41,6 +41,24 @@ async function withWait(promise) {
   setTimeout(look, LATE);
   return told;
 }
+
+// Gradio's client takes a refusal for the end of the connection, and tells no status: the question of
+// the page's event is answered with nothing in both cases, and why is kept for who waits.
+let failed = null;
+const { fetch: fetched } = window;
+const isEvent = (where, what) => what?.method === 'POST' && String(where).includes('/gradio_api/run/');
+window.fetch = async (where, what) => {
+  if (!isEvent(where, what)) return fetched(where, what);
+  failed = null;
+  try {
+    const told = await withWait(fetched(where, what));
+    if (told.ok) return told;
+    failed = { status: told.status, size: sizeOf(what.body) };
+  } catch {
+    failed = { status: 0 }; // nobody answers, or somebody else does
+  }
+  return Response.json({ data: [] });
+};
 
 const busyText = (answer) =>
   answer?.busy ? filled(saidIn('busy_for'), { seconds: answer.busy }) : saidIn('busy');

@@ -90,7 +90,7 @@ document.addEventListener('click', (event) => {
   const closed = hit('data-close')?.closest('.refusal');
   if (closed) {
     const others = [...closed.parentElement.children].filter((one) => one !== closed);
-    paintRegion('notice', others.map((one) => one.outerHTML).join(''));
+    put('notice', others.map((one) => one.outerHTML).join(''));
     keepFocus(event.target);
   }
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;

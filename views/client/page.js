@@ -177,12 +177,6 @@ on('click', '[data-copy-frame]', async () => {
   setTimeout(() => hint(''), 4000);
 });
 
-// --- Language ------------------------------------------------------------------------------------
-on('change', 'select.languages', (list) => say('set', { lang: list.value }));
-const tellLanguage = () => (element.querySelector('select.languages').value = state.lang);
-document.addEventListener('state', tellLanguage);
-document.addEventListener('drawn', tellLanguage);
-
 // --- Files: made in memory, so that nothing of one visitor's can be fetched by another ------------
 on('click', '[data-save]', async (button) => {
   const theme = document.body.classList.contains('dark') ? 'dark' : 'light';
@@ -197,7 +191,7 @@ on('click', '[data-save]', async (button) => {
   if (status === 404 && loadAgain()) return;
   if (!file) return hint(isRefused(status) ? refusalOf(told) : saidIn('waiting'));
   hint(file.note ?? '');
-  if (file.refused) paintRegion('notice', file.refused.startsWith('<') ? file.refused : boxed(file.refused));
+  if (file.refused) put('notice', file.refused.startsWith('<') ? file.refused : boxed(file.refused));
   else saveFile(file);
 });
 

@@ -4,7 +4,7 @@ const PULL = 14; // pixels from one stop to the next
 
 const stopsIn = ({ dataset }) => {
   const times = Number(dataset.times ?? 1);
-  const own = dataset.stops ? JSON.parse(dataset.stops) : stops[dataset.field] ?? [];
+  const own = dataset.stops ? JSON.parse(dataset.stops) : stopsFor(dataset.field);
   return own.map((stop) => stop * times);
 };
 const numberIn = (box) => Number(box.value.replaceAll(',', ''));

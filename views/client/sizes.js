@@ -2,11 +2,15 @@
 // typed, and a slider that stops at sizes that work with the others; the server says which. A size
 // has its place on a scale of powers of two, which is the same whatever the others are.
 const sizes = () => [...document.querySelectorAll('.size')];
-let stops = {};
+let stops = {}; // of those that are folded away
 
 const DOUBLINGS = { nodes: 14, gpus_per_node: 7, tp: 6, pp: 7, cp: 7, ep: 9, dp: 7, dcp: 5, moe_dp: 4 };
 const doublings = (size) => DOUBLINGS[size.dataset.size] ?? 10;
-const stopsOf = (size) => stops[size.dataset.size] ?? [];
+const stopsFor = (field) => {
+  const own = controls[field]?.props.stops;
+  return own === undefined ? (stops[field] ?? []) : own.split(' ').filter(Boolean).map(Number);
+};
+const stopsOf = (size) => stopsFor(size.dataset.size);
 
 function readStops() {
   const derived = document.querySelector('#derived .derived');

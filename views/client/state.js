@@ -1,6 +1,6 @@
 // The one value of the page: every field as text, by the names of request/inputs.py. Whoever changes
 // something says `set`; everybody hears `state`; the address says it, and the server draws it.
-const { fields, said, lit } = props.known;
+const { fields, said, lit } = known;
 const starts = Object.fromEntries(fields.map(([name, , start]) => [name, start]));
 const isRead = (code) => navigator.language.toLowerCase().startsWith(code);
 const READER = Object.keys(said.busy).find(isRead) ?? 'en';
@@ -75,11 +75,14 @@ state = opened(location.search);
 const kept = keptState();
 if (kept) state = { ...starts, ...kept };
 
+const AROUND = 90; // bytes of what Gradio puts around the values of an event
 // What no link holds goes with every question, and a question has its limit. A character is one to
 // seven bytes of it: only what may be too long is written to be counted.
 const sizeWith = (next) => {
   const length = fields.reduce((sum, [name, short]) => sum + (short ? 0 : next[name].length), 0);
-  return length > LARGEST / 10 ? sizeOf(questionOf('draw', asked(next))) : 0;
+  if (length < LARGEST / 10) return 0;
+  const values = Object.keys(controls).map((name) => next[name]);
+  return sizeOf(JSON.stringify([...values, { ...saidBySettings(next, starts), ...aside() }])) + AROUND;
 };
 
 // Half of a character that takes two is none: no text of it could be sent.
@@ -132,41 +135,48 @@ addEventListener('popstate', () => open(location.search));
 // its newest state. A question without an answer is asked again, one that is refused is not: it is said
 // why, and nothing that was done is lost.
 const AGAIN = 1500; // ms
-let requested = 0;
-let answered = 0;
-let isAsking = false;
+let asking = null; // the state that is asked about, until it is answered
+let isDue = false; // whether it is another one by now
 let words = element.querySelector('.app')?.lang || 'en';
 let shown = starts.view; // whose sections and files are on the page
 let drawn = ''; // the link of what its picture is of
 
-const asked = (question) => ({ ...question, words, shown, drawn });
+// What the settings say of the page itself.
+const aside = () => ({ words, shown, drawn });
 
-async function draw() {
-  requested += 1;
-  if (isAsking) return;
-  isAsking = true;
-  while (answered < requested) {
-    const turn = requested;
-    const question = state;
-    const told = await withWait(ask('draw', asked(question)));
-    const { answer, status } = told;
-    if (answer?.regions) {
-      answered = turn;
-      isKnown();
-      hint('');
-      show(answer, question);
-    } else if (status === 404 && loadAgain()) {
-      return; // the page goes
-    } else if (answer?.refused || isRefused(status)) {
-      answered = turn;
-      tellRefused(answer?.refused ?? refusalOf(told), question);
-    } else {
-      const isWait = answer?.busy || isBusy(status);
-      tellWait(isWait ? 'busy' : 'waiting', isWait ? busyText(answer) : saidIn('waiting'));
-      await new Promise((go) => setTimeout(go, AGAIN));
-    }
+function draw() {
+  isDue = true;
+  if (!asking) askAgain();
+}
+
+function askAgain() {
+  isDue = false;
+  asking = state;
+  askFor(state, saidBySettings(state, starts), aside());
+}
+
+document.addEventListener('answered', ({ detail: answer }) => {
+  const [question, told] = [asking, failed ?? {}];
+  if (!question) return;
+  if (!failed && answer.view) {
+    isKnown();
+    hint('');
+    show(answer, question);
+  } else if (told.status === 404 && loadAgain()) {
+    return; // the page goes
+  } else if (!failed || isRefused(told.status)) {
+    if (answer.busy && !failed) return wait('busy', busyText(answer));
+    tellRefused(failed ? refusalOf(told) : answer.refused, question);
+  } else {
+    return isBusy(told.status) ? wait('busy', busyText()) : wait('waiting', saidIn('waiting'));
   }
-  isAsking = false;
+  asking = null;
+  if (isDue) askAgain();
+});
+
+function wait(why, text) {
+  tellWait(why, text);
+  setTimeout(askAgain, AGAIN);
 }
 
 // Of a first answer that takes longer it is said that it is worked out, where its title will stand.
@@ -180,7 +190,7 @@ function tellWork() {
   const view = new URLSearchParams(state.link).get('show');
   if (view) element.querySelector('.app').dataset.view = view;
   const said = `<h2>${saidIn('working')}</h2><p>${saidIn('working_why')}</p>`;
-  paintRegion('picture', `<div class="picture"><div class="intro working" role="status">${said}</div></div>`);
+  put('picture', `<div class="picture"><div class="intro working" role="status">${said}</div></div>`);
 }
 
 const boxed = (text) => `<div class="refusal" role="alert"><p>${text}</p></div>`;
@@ -191,29 +201,33 @@ function tellWait(why, text) {
   const isFirst = classList.contains('waiting');
   if (why === 'waiting' && !isFirst) return hint(text);
   classList.toggle('held', isFirst);
-  paintRegion(isFirst ? 'picture' : 'status', boxed(text));
+  put(isFirst ? 'picture' : 'status', boxed(text));
 }
 
 // A change that is refused stays in its box. Of a page that has shown nothing yet, the start is shown.
 function tellRefused(text, question) {
   const { classList } = element.querySelector('.app');
   if (!classList.contains('waiting')) return hint(text);
-  paintRegion('notice', boxed(text));
-  if (!question.link) return classList.remove('waiting', 'held');
+  put('notice', boxed(text));
+  if (!question.link) {
+    classList.remove('waiting', 'held');
+    return say('drawn');
+  }
   state = { ...starts, ...unlinked(), lang: question.lang };
   tell();
-  requested += 1;
+  isDue = true;
 }
 
-function show({ regions, language, view, drawn: now, state: read }, question) {
+function show({ language, view, drawn: now, state: read }, question) {
   drawn = now;
   shown = view;
   if (language !== words) {
     words = language;
     element.querySelector('.app').lang = language;
   }
-  const focused = document.activeElement;
-  for (const [name, html] of Object.entries(regions)) paintRegion(name, html);
+  parts.forEach(paint);
+  const before = focused ?? document.activeElement;
+  focused = null;
   if (read && state.link === question.link) {
     const since = Object.entries(state).filter(([name, value]) => question[name] !== value);
     state = { ...read, ...unlinked(), ...Object.fromEntries(since) };
@@ -223,7 +237,7 @@ function show({ regions, language, view, drawn: now, state: read }, question) {
   element.querySelector('.app').dataset.view = (read ?? question).view;
   element.querySelector('.app').classList.remove('waiting', 'held');
   say('drawn');
-  requestAnimationFrame(() => keepFocus(focused));
+  requestAnimationFrame(() => keepFocus(before));
 }
 
 // Who had the focus on something that is gone goes on at the view that came instead. Whether it is

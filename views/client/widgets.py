@@ -1,17 +1,13 @@
-"""The page as one HTML component of Gradio: its markup, its scripts, the two functions it calls.
+"""The page's scripts and style sheets, beside the components that app.py wires.
 
-Gradio goes through every component around every event, and its own inputs clamp, toast and keep
-lists open; so the page has one component, whose script holds the state and asks the server itself
-(ask.js: Gradio's own way to ``server_functions`` does not tell a refusal from silence). The same
-controls as Gradio's components with one ``gr.on`` (benchmarks/wired.py), measured beside it in the
-same minutes by ``python -m benchmarks --only browser`` on a busy machine, two steps each: from the
-slider to the picture 1.9, 2.0, 3.1 and 2.0 times as long in the page at 16, 256, 2,048 and 16,384
-GPUs, and 1.1, 1.0, 1.1 and 0.8 times on screen, before any script of the page has run on it. What
-the one component needs of Gradio's JavaScript is in this table, and a test holds it against the
-pinned version:
+All scripts are one function body, that of `Script` (components.py), which begins once every part
+is there. What they need of Gradio's JavaScript is in this table, and a test holds it against
+the pinned version:
 
-    element     the component's root
-    props       what is given here: ``known``
+    element     a component's root
+    props       what is given to it in Python; what is set there is its value from then on
+    trigger     its event, such as "input"
+    watch       what to do once an event of Gradio's has given it something
     window      ``gradio_config``: the server's ``root``, ids of ``components`` by their ``elem_id``
 
 and before.js, that its sign of loading asks for frames by the function that the window has at the
@@ -20,10 +16,7 @@ start: a test counts the frames of a page that nobody uses.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-
-import gradio as gr
 
 from render.svg import groups as svg
 from render.svg import timeline as timeline_svg
@@ -33,7 +26,7 @@ from ..all import VIEWS
 ROOM = Path(__file__).parent
 
 SCRIPTS = (
-    *("shared.js", "paint.js", "ask.js", "state.js", "form.js", "sizes.js"),
+    *("shared.js", "paint.js", "parts.js", "ask.js", "state.js", "form.js", "sizes.js"),
     *("sentence.js", "tour.js", "files.js", "roles.js"),
 )
 """The page's scripts in the order of their execution; page.js starts it."""
@@ -58,7 +51,8 @@ def page_script() -> str:
     )
     views = "".join(f"((watch) => {{\n{script(*names)}}})(whenDrawn);\n" for names in bundles)
     drawn = "const whenDrawn = (_, then) => document.addEventListener('drawn', then);\n"
-    return script(*SCRIPTS) + drawn + views + script("page.js")
+    whole = script(*SCRIPTS) + drawn + views + script("page.js")
+    return f"{script('part.js')}\nconst page = () => {{\n{whole}}};\n{script('start.js')}"
 
 
 def first_script() -> str:
@@ -82,16 +76,3 @@ def style_sheets() -> str:
     sheets = (ROOM / "page.css", ROOM / "roles.css", *assets("view.css"))
     whole = "".join(sheet.read_text(encoding="utf-8") for sheet in sheets)
     return f"{pictures}\n:root:root:root {{\n{whole}}}\n"
-
-
-def page(html: str, known: dict[str, object], *functions: Callable[..., Awaitable[str]]) -> gr.HTML:
-    """The page's one component: the initial HTML, the data of its scripts, and the server functions
-    that they call, each of one text."""
-    return gr.HTML(
-        html,
-        js_on_load=page_script(),
-        apply_default_css=False,
-        elem_id="playground",
-        server_functions=list(functions),
-        known=known,
-    )

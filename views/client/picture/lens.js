@@ -42,8 +42,9 @@ function settle() {
   press();
   numbers().setAttribute('aria-busy', 'true');
   const isOther = numbers().lang && numbers().lang !== words;
-  if (isOther || element.querySelector('.app').classList.contains('waiting')) numbers().classList.add('none');
-  settle.timer = setTimeout(askCosts, SETTLED);
+  const isWaiting = element.querySelector('.app').classList.contains('waiting');
+  if (isOther || isWaiting) numbers().classList.add('none');
+  if (!isWaiting) settle.timer = setTimeout(askCosts, SETTLED); // else once the one asked for is there
   const costs = element.querySelector('.costs');
   if (!costs || !keyOf()) return;
   keyOf().replaceChildren();
