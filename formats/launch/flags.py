@@ -197,6 +197,8 @@ class WordLists:
     starters: tuple[str, ...]
     quiet: tuple[str, ...]
     configuring: tuple[str, ...]
+    of_options: tuple[str, ...]
+    of_others: tuple[str, ...]
     config_groups: tuple[str, ...]
     configured: tuple[str, ...]
     inherits: tuple[str, ...]

@@ -15,14 +15,16 @@ from groups.budget import spend
 
 from .. import flags
 from ..flags import is_known, plain_name, row_of
+from ..syntax.containers import commands_of
 from ..syntax.expand import Shell
-from ..syntax.files import Entry, commands_of, form_of, read_file
+from ..syntax.files import Entry, form_of, read_file
 from ..syntax.pasted import Pasted, parts_of
 from ..syntax.recipes import read_recipes
 from ..syntax.shell import read_script
 from ..syntax.started import commands_in, printed_in
 from ..syntax.words import STEP, Source, Word, split
-from .commands import base_name, read_command
+from .commands import read_command
+from .elsewhere import base_name, names_configuration, note_configured
 from .findings import Assignment, Findings, Reading
 from .keys import (
     Scope,
@@ -104,12 +106,15 @@ def _read_script(found: Findings, source: Source) -> None:
     """Reads the commands of a script, the files in it, and its variables about machines."""
     shell = read_script(source, found.files)
     found.taken |= shell.taken
+    found.files |= shell.kept
     add_faults(found, shell.faults)
     for words in shell.commands:
-        read_command(found, words, {*shell.written, *found.files})
+        read_command(found, words)
     for program in shell.pythons:
         _read_started(found, program)
     _read_unused(found, shell)
+    for name, *place in shell.emptied:
+        found.add(found.unresolved, "empty-default", f"${name}", "", (place[0], place[1]))
     for document in shell.documents:
         form = form_of(document.text)
         if form != "shell":
@@ -139,13 +144,15 @@ def _read_unused(found: Findings, shell: Shell) -> None:
         if variable.used:
             continue
         words = [word for runs in variable.values for word in split(runs, (0, 0))]
+        if starts and len(words) == 1 and names_configuration(name, words[0].text):
+            note_configured(found, (), name, words[0], words[0].place)
         options = [word for word in words if word.text.startswith("--") or "." in word.text]
         if not any(row_of(word.text) for word in options):
             continue
         if starts:
             found.add(found.ignored, "unused", name, "", options[0].place)
         else:
-            read_command(found, words, shell.written)
+            read_command(found, words)
 
 
 def _read_whole_file(found: Findings, source: Source, form: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from groups.budget import spend
@@ -11,13 +11,25 @@ from groups.budget import spend
 from .. import flags
 from ..flags import WORDS, Fields, Kind, Row, plain_name, row_of
 from ..schemas import Schema, marks_of, schema_of
-from ..syntax.shell import SCRIPTS
 from ..syntax.words import STEP, Word, following, row_words, sliced, whole_place
+from .elsewhere import (
+    CONFIGURATIONS,
+    base_name,
+    file_of,
+    note_configured,
+    note_file,
+    note_handed,
+    note_sharding_files,
+    note_sourced,
+    with_files,
+)
 from .findings import Findings
 from .keys import ADAPTERS, KINDS, NAMED, Scope, ignore, ignore_size, read_key
 from .values import OFF, ON, VARIABLE, assign
 
-RECIPE = Row("named", "word", rank=1)
+_AFTER = ("script", "bridge")
+"""What stands for a launcher behind a job's script: its own options follow."""
+
 _MODEL = re.compile(r"[A-Za-z./~][\w./~-]{0,200}")
 _SHORT_SIZES = ("-tp", "-pp", "-cp", "-ep", "-dp")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -31,11 +43,23 @@ class Command:
     words: Sequence[Word]
     program: str
     scope: Scope
-    written: Collection[str]  # names of files that its script makes
 
     @property
     def schema(self) -> Schema | None:
         return self.scope.schema
+
+    @property
+    def usual(self) -> tuple[str, ...]:
+        """How the names of its framework's own files begin, which say nothing of a job."""
+        return self.schema.own_files if self.schema else ()
+
+    @property
+    def launches(self) -> bool:
+        """Whether it starts a job: by a launcher, or by a script with a job's options."""
+        names = [base_name(word.text) for word in self.words[:200]]
+        return any(
+            name in flags.LAUNCHERS or name.endswith(".launch") or row_of(name) for name in names
+        )
 
     @property
     def served(self) -> str:
@@ -43,25 +67,20 @@ class Command:
         return self.schema.name if self.schema and self.schema.serves else ""
 
 
-def base_name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
-
-
-def read_command(
-    found: Findings, words: Sequence[Word], written: Collection[str] = frozenset()
-) -> None:
-    """Reads a command. written: files that the text itself writes, which are read on their own."""
-    words = _started(words)
+def read_command(found: Findings, words: Sequence[Word]) -> None:
+    """Reads a command."""
+    words = [*with_files(found, _started(words))]
     program = base_name(words[0].text)
-    if program in ("source", ".") and len(words) > 1:
-        _note_sourced(found, words[1])
+    if program == "source" or (program == "." and len(words) > 1):
+        note_sourced(found, words)
     if program in flags.QUIET:
         return
-    _note_handed(found, words, {*map(base_name, written)})
+    note_handed(found, words)
+    before = len(found.assignments)
     schema = schema_of(marks_of(words))
     run = _run_name(found, words)
     found.add_schema(schema, words[0].text, words[0].place, run)
-    command = Command(words, program, Scope(schema, run), {*map(base_name, written)})
+    command = Command(words, program, Scope(schema, run))
     model_from, is_named = _serves_from(command), False
     starts_ray = program == "ray" and "start" in [word.text for word in words[1:3]]
     launcher = "ray" if starts_ray else ""
@@ -74,13 +93,14 @@ def read_command(
             is_named, at = True, at + 1
         elif text[:1] == "-" and not words[at].runs[0].why.startswith("var"):
             at += _option(found, command, at, launcher)
-            if text == "-m" and launcher not in ("script", "bridge"):
+            if text == "-m" and launcher not in _AFTER:
                 module = words[at - 1].text
                 launcher = "launcher" if module.startswith("torch.distributed") else "script"
         else:
             launcher = _word(found, command, at, launcher)
             at += 1
-    found.starts |= launcher in ("script", "bridge")
+    found.starts |= launcher in _AFTER
+    note_sharding_files(found, before)
 
 
 def _started(words: Sequence[Word]) -> Sequence[Word]:
@@ -97,13 +117,13 @@ def _started(words: Sequence[Word]) -> Sequence[Word]:
 def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
     """Reads a word that is no option; returns the launcher whose short options follow it: a
     program's name, "bridge" or "script" after a script, which has its own, or none."""
-    word = command.words[at]
+    word, run = command.words[at], command.scope.run
     text, name = word.text, base_name(word.text)
     override = _OVERRIDE.match(text)
     if override and not word.runs[0].why and override[1] in WORDS.config_groups:
         value = word.after(override.end())
         if not value.text.isdigit() and value.text.lower() not in (*ON, *OFF, "null"):
-            _note_configured(found, command, override[1], value, word.place)
+            note_configured(found, command.usual, override[1], value, word.place, run)
     elif override and not word.runs[0].why:
         path = tuple(re.split(r"[.@/]", override[1]))
         values = row_words(word.after(override.end()))
@@ -112,9 +132,11 @@ def _word(found: Findings, command: Command, at: int, launcher: str) -> str:
         if name in WORDS.megatron_scripts:
             found.add(found.programs, "understood", name, "", word.place)
         return "bridge" if name in WORDS.bridge_scripts else "script"
-    elif command.program in WORDS.configured and text.endswith((".yaml", ".yml", ".json")):
-        _note_configured(found, command, command.program, word, word.place)
-    elif launcher not in ("script", "bridge") and name in flags.LAUNCHERS:
+    elif text[:1] == "@" or text.endswith(CONFIGURATIONS):
+        starts = launcher in _AFTER and (text[:1] == "@" or command.launches)
+        if starts or command.program in WORDS.configured:
+            note_configured(found, command.usual, command.program, word, word.place, run)
+    elif launcher not in _AFTER and name in flags.LAUNCHERS:
         return flags.LAUNCHERS[name].replace("ray", "")
     elif word.why and word.runs[0].why and VARIABLE.match(text):
         found.add(found.unresolved, "may-hold-options", text, "", word.place)
@@ -173,7 +195,7 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     names_file = configures or (launcher == "bridge" and name in WORDS.bridge_recipes)
     is_key = name.startswith("--") and "." in name and not names_file
     if row is None and not (names_file or is_key):
-        return _ignored_option(found, command, at, name, values)
+        return _ignored_option(found, command, at, name, values, launcher)
     kind = row.kind if row is not None and not (names_file or is_key) else ""
     if not equals and kind not in ("switch", "off"):
         values = following(words, at, kind)
@@ -190,7 +212,7 @@ def _option(found: Findings, command: Command, at: int, launcher: str) -> int:
     elif row is not None and not names_file:
         assign(found, name, row, values, place, command.scope.run)
     elif values:
-        _note_configured(found, command, name, values[0], place)
+        note_configured(found, command.usual, name, values[0], place, command.scope.run)
     return 1 if equals else 1 + len(values)
 
 
@@ -228,78 +250,31 @@ _NO = ("--no", "--no-", "--no_")
 
 
 def _ignored_option(
-    found: Findings, command: Command, at: int, name: str, values: Sequence[Word]
+    found: Findings, command: Command, at: int, name: str, values: Sequence[Word], launcher: str
 ) -> int:
     """Records an option that no table has; returns the number of words that it takes."""
     words, word = command.words, command.words[at]
     if not name.startswith("--"):
-        size = words[at + 1].text if name in _SHORT_SIZES and len(words) > at + 1 else ""
-        if size.isdigit():
-            ignore_size(found, name, size, word.place)
+        value = words[at + 1] if len(words) > at + 1 else None
+        if value and name in _SHORT_SIZES and value.text.isdigit():
+            ignore_size(found, name, value.text, word.place)
+        elif value and (launcher in _AFTER or command.program in WORDS.configured):
+            note_file(found, command.usual, name, [value], whole_place(word, [value]))
         return min(2, len(words) - at) if name in ("-m", "-c") else 1
     taken = 1
     is_switch = command.schema is not None and plain_name(name) in command.schema.switches
     if not values and not is_switch:
         values = following(words, at, KINDS.get(ADAPTERS.get(plain_name(name), ""), ""))
-        if values and (values[0].text.endswith(".py") or _OVERRIDE.match(values[0].text)):
+        shown = values[0].text if values else ""
+        is_script = shown.endswith(".py") and not file_of(name, shown)
+        if is_script or _OVERRIDE.match(shown):
             values = []
         taken += len(values)
     if len(name) > 2:
-        value = values[0].text if values else ""
-        ignore(found, command.scope, name, value, whole_place(word, values), values)
+        place = whole_place(word, values)
+        if not note_file(found, command.usual, name, values, place):
+            ignore(found, command.scope, name, values[0].text if values else "", place, values)
     return taken
-
-
-HANDS_ON = ("bash", "sh", "zsh", "sbatch", "make", "just", "task")
-"""Programs that hand their variables and options to a script."""
-
-ITS_OWN = {"make": "Makefile", "just": "justfile", "task": "Taskfile"}
-"""The script of a program that is handed none."""
-
-
-MOST_WORDS = 40
-"""The words of a command among which it names what it hands its own to."""
-
-
-def _note_handed(found: Findings, words: Sequence[Word], here: Collection[str]) -> None:
-    """Records a script that is not in the text and gets what the text says: it has sizes of its
-    own."""
-    names = [base_name(word.text) for word in words[:MOST_WORDS]]
-    at = next((at for at, name in enumerate(names) if name in HANDS_ON), 0)
-    program = names[at]
-    scripts = [name for name in names[at:] if name.endswith(SCRIPTS) and name not in here]
-    if program in ITS_OWN and len(words) > 1:
-        scripts = [ITS_OWN[program]]
-    elif program not in HANDS_ON and not names[0].endswith(SCRIPTS):
-        return
-    for name in scripts[:1]:
-        if not any(part in name.lower() for part in WORDS.machine_scripts):
-            item = found.item("handed", program, name, words[0].place)
-            found.handed.append(item)
-
-
-def _note_sourced(found: Findings, word: Word) -> None:
-    """Records a sourced script; those that only prepare the machine are ignored."""
-    name = base_name(word.text.rstrip("\"'")).lower()
-    if base_name(word.text) in found.files:
-        return
-    if not any(part in name for part in WORDS.machine_scripts):
-        found.add(found.unresolved, "sourced", "source", word.text, word.place, sets="named")
-
-
-def _note_configured(
-    found: Findings, command: Command, name: str, value: Word, place: tuple[int, int]
-) -> None:
-    """Records a file or a recipe that may set what the command does not, unless it is a schema's
-    own."""
-    usual = command.schema.own_files if command.schema else ()
-    is_usual = usual and base_name(value.text).startswith(usual)
-    if is_usual or base_name(value.text) in command.written:
-        return
-    sets = "" if value.text in flags.PLACEHOLDERS else "named"
-    found.add(found.configured, "configured", name, value.text[:80], place, sets=sets)
-    if re.fullmatch(r"[\w-]+", value.text) and flags.published_model(value.text):
-        assign(found, name, RECIPE, [value], place, command.scope.run)
 
 
 def _run_name(found: Findings, words: Sequence[Word]) -> str:

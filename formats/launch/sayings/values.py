@@ -30,7 +30,7 @@ _SHARE = re.compile(r"(?:0?\.[0-9]{1,9}|1(?:\.0{1,9})?)")
 _WHOLE = re.compile(r"[+-]?[0-9]+(?:_[0-9]+)*")
 _RANGE = re.compile(r"([0-9]{1,9})[:-]([0-9]{1,9})")
 _GRES = re.compile(r"(?:gres/)?(?:gpu:)?(?:[A-Za-z][A-Za-z0-9_.-]*:)?([0-9]{1,9})")
-VARIABLE = re.compile(r"\$[A-Za-z_0-9@*{(]")
+VARIABLE = re.compile(r"\$[A-Za-z_0-9@*{(<]|`")
 ON, OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 DEVICES = ("gpu", "auto", "cpu", "xpu", "-1")
 

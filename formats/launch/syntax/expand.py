@@ -40,6 +40,7 @@ _CLOSING = {
 }
 HEREDOC = re.compile(r"<<(-?)[ \t]*(['\"\\]?)([A-Za-z_][A-Za-z0-9_]*)['\"]?")
 _CAT = re.compile(rf"\$\([ \t]*cat[ \t]*{HEREDOC.pattern}[ \t]*\n")
+_CAT_FILE = re.compile(r"(?:\$\(|`)[ \t]*(?:cat[ \t]+|<[ \t]*)([\w./-]+)[ \t]*[)`]")
 _ARRAY = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]")
 _DEFAULT = re.compile(r":?[-=?]")
@@ -78,10 +79,11 @@ class Shell:
         self.commands: list[list[Word]] = []
         self.documents: list[Source] = []
         self.pythons: list[Source] = []  # programs in Python that it runs
-        self.written: set[str] = set()  # files that it puts something into
+        self.kept: dict[str, Source] = {}  # what it puts into files, by their names
         self.files: Mapping[str, Source] = {}  # other scripts of the paste, by their names
         self.taken: set[str] = set()  # those of them that it takes in
         self.faults: list[Fault] = []
+        self.emptied: list[tuple[str, int, int]] = []  # variables that are nothing by default
         self.spent = 0
 
     def fault(self, code: str, place: tuple[int, int], **facts: object) -> None:
@@ -180,7 +182,7 @@ class Expander:
             return self._arithmetic(start, close + 1, depth), close + 1
         if self.text.startswith("$(", start):
             end = close + 1 if is_closed else start + 2
-            return self._printed(start, end) or self.unknown(start, end, "command"), end
+            return self.printed(start, end) or self.unknown(start, end, "command"), end
         if self.text.startswith("${", start):
             if not is_closed:
                 return self.source.part(start, start + 2), start + 2
@@ -190,8 +192,15 @@ class Expander:
             return self.source.part(start, start + 1), start + 1
         return self._value(name[0], start, name.end()), name.end()
 
-    def _printed(self, start: int, end: int) -> list[CommandRun]:
-        """The value of ``$(cat <<EOF ...)``; unknown for other commands."""
+    def printed(self, start: int, end: int) -> list[CommandRun]:
+        """The value of ``$(cat <<EOF ...)``, and of ``$(cat FILE)`` where the text holds the file;
+        unknown for other commands."""
+        if of_file := _CAT_FILE.fullmatch(self.text, start, end):
+            name = of_file[1].rsplit("/", 1)[-1]
+            source = self.shell.kept.get(name) or self.shell.files.get(name)
+            runs = [*source.runs] if source else []
+            self.shell.taken |= {name} if runs else set()
+            return runs if self.shell.may_spend(runs, self.source.place(start, end)) else []
         match = _CAT.match(self.text, start, end)
         lines = self.source.lines.get(match[3], []) if match else []
         at = bisect.bisect_left(lines, match.end() if match else 0)
@@ -219,10 +228,12 @@ class Expander:
             return self.unknown(start, end, "variable")
         variable = self.shell.variables.get(name[0])
         default = _DEFAULT.match(self.text, name.end(), close)
-        is_open = not (variable and variable.runs) and depth < MAX_DEPTH
+        is_set = variable and any(run.text for run in variable.runs)
+        is_open = not is_set and depth < MAX_DEPTH
         if default and is_open and default[0][-1] != "?":
             inside = [*self.inside(default.end(), close, depth + 1)]
             taken = Default(name[0], "".join(run.text for run in inside[:20])[:200])
+            inside = inside or [CommandRun("", *self.source.place(start, end))]
             runs = [run._replace(default=run.default or taken) for run in inside]
             if default[0].endswith("="):
                 self.shell.variables[name[0]] = Variable([list(runs)])

@@ -13,7 +13,6 @@ its text; what goes beyond is handed back as not read: block scalars, tables as 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -94,58 +93,6 @@ def read_file(source: Source, form: str) -> Read:
 COMMANDS = ("image", "command", "args", "entrypoint", "run")
 """Keys of commands in a container or on a cluster, in the order in which they make one command
 (Kubernetes, pods: command and args; Ray, RayJob: entrypoint; SkyPilot, tasks: run)."""
-
-
-ENVIRONMENTS = ("env", "environment", "envs")
-"""Keys of the variables of a command, as a mapping, as NAME=value, or as names with values."""
-
-
-def commands_of(entries: Iterable[Entry]) -> Iterator[list[Word]]:
-    """The words of each command in a file; a text of several words is a command of its own. Its
-    variables are set before such a text, and are options of other commands, as docker's.
-
-    >>> source = Source.of("spec:\\n  args: [--tp, 2]\\n  command: [torchrun, a.py]")
-    >>> [[word.text for word in words] for words in commands_of(read_file(source, "yaml")[0])]
-    [['torchrun', 'a.py', '--tp', '2']]
-    """
-    found: dict[_Path, dict[str, list[Word]]] = {}
-    variables: dict[_Path, list[Word]] = {}
-    name = None
-    for entry in entries:
-        if entry.path[-1] in COMMANDS:
-            found.setdefault(entry.path[:-1], {})[entry.path[-1]] = entry.values
-        at = next((at for at, key in enumerate(entry.path) if key in ENVIRONMENTS), None)
-        if at is None or not entry.values:
-            continue
-        key, own = entry.path[at + 1 :], variables.setdefault(entry.path[:at], [])
-        if key[1:] == ("name",):
-            name = entry.values[0]
-        elif key[1:] == ("value",) and name:
-            own.append(_set(name, entry.values[0]))
-        elif len(key) == 1:
-            own.append(_set(entry.key, entry.values[0]))
-        else:
-            own += [word for word in entry.values if not key and "=" in word.text]
-    for path, parts in found.items():
-        words = [word for name in COMMANDS for word in parts.get(name, ())]
-        own, scripts = variables.get(path, []), [w for w in words if len(w.text.split(None, 1)) > 1]
-        yield from ([_behind(own, word)] for word in scripts)
-        if parts.keys() - {"image"} and not scripts:
-            options = (Word((CommandRun("-e", *one.place),), one.place) for one in own)
-            yield [*words, *itertools.chain.from_iterable(zip(options, own))]
-
-
-def _set(name: Word, value: Word) -> Word:
-    """NAME=value."""
-    return Word((*name.runs, CommandRun("=", *value.place), *value.runs), name.place)
-
-
-def _behind(variables: Iterable[Word], script: Word) -> Word:
-    """A script behind lines that set variables."""
-    lines = [
-        run for one in variables for run in (*one.runs, CommandRun("\n", *one.place)) if run.text
-    ]
-    return Word((*lines, *script.runs), script.at)
 
 
 # -- YAML and JSON -------------------------------------------------------------------------------

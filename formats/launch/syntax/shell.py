@@ -121,9 +121,10 @@ class _Reader(Expander):
         self.runs, self.begun = [], None
         if self.skips:
             self.skips, self.into = False, word.text
-            self.shell.written.add(word.text)
         elif not self.array and (match := self._assigns(word.runs)):
-            self._assign(match[1], bool(match[2]), [list(word.after(match.end()).runs)])
+            left = list(word.after(match.end()).runs)
+            nothing = [run for run in word.runs[1:] if run.default]  # that a default makes it
+            self._assign(match[1], bool(match[2]), [left or nothing])
         else:
             self.words.append(word)
 
@@ -248,6 +249,8 @@ class _Reader(Expander):
         after = self.text.find("\n", end)
         self.i = after if after >= 0 else len(self.text)
         body = Source(runs)
+        if into:
+            self.shell.kept[into.rsplit("/", 1)[-1]] = body
         command = self.shell.commands[-1] if self.shell.commands else []
         programs = {word.text.rsplit("/", 1)[-1] for word in command[:3]}
         if programs & {"sbatch", "bash", "sh", "ssh", "srun"} or into.endswith(SCRIPTS):
@@ -308,7 +311,8 @@ class _Reader(Expander):
             else:
                 self.runs += self.inside(start + 1, end, 0)
         else:
-            self.runs += self.unknown(start, end + 1, "command")
+            runs = self.printed(start, end + 1)
+            self.runs += runs or self.unknown(start, end + 1, "command")
         self.i = end + 1
 
     def _splice(self, words: Sequence[Word]) -> None:
@@ -337,6 +341,9 @@ class _Reader(Expander):
         if self.runs and runs and runs[0].text[:1].isspace():
             self._end_word()
             self.begun = start
+        default = runs[0].default if runs and not any(texts) else None
+        if default and self.words and self.words[0].text not in _NO_PROGRAMS:
+            self.shell.emptied.append((default.name, *self.source.place(start, self.i)))
         self._splice(split(runs, self.source.place(start, self.i)))
         if runs and self.runs and runs[-1].text[-1:].isspace():
             self._end_word()
@@ -421,6 +428,9 @@ KEYWORDS = {
     **dict.fromkeys(WORDS.keywords.same, 0),
 }
 """The shell's own words, with the change of the number of undecided branches."""
+
+_NO_PROGRAMS = {*KEYWORDS, *WORDS.quiet, "[", "[[", "test"}
+"""First words of a command that takes no options of a job."""
 
 _STEPS: dict[str, Callable[[_Reader], None]] = {
     **dict.fromkeys("'\"`", _Reader._quote),

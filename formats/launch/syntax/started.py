@@ -24,7 +24,7 @@ from groups.budget import spend
 
 from .recipes import tree_of
 from .shell import read_script
-from .words import PYTHONS, STEP, CommandRun, Source, Word, literal
+from .words import PYTHONS, STEP, CommandRun, Source, Word, literal, split
 
 Known = Callable[[str], bool]
 """Whether a word is an option that some table has."""
@@ -165,7 +165,7 @@ class _Started(ast.NodeVisitor):
         self.names[name] = value
         self.texts.pop(name, None)
         self.lists.pop(name, None)
-        if isinstance(value, (ast.List, ast.Tuple)):
+        if isinstance(value, (ast.List, ast.Tuple)) or self._cut(value):
             self.lists[name] = [*self._words(value)]
         elif (runs := self._runs(value)) is not None:
             self.texts[name] = runs
@@ -293,8 +293,19 @@ class _Started(ast.NodeVisitor):
                 yield from self.lists[name]
             case ast.BinOp(left, ast.Add(), right):
                 yield from (*self._words(left), *self._words(right))
-            case _ if (runs := self._runs(node)) is not None:
-                yield Word((*runs,), self._place(node))
+            case _ if (cut := self._cut(node)) is not None:
+                yield from split(cut, self._place(node))
+            case _:
+                yield Word((*self._runs_or_open(node),), self._place(node))
+
+    def _cut(self, node: ast.expr) -> list[CommandRun] | None:
+        """The text that an expression cuts into words: ``text.split()``, ``shlex.split(text)``."""
+        match node:
+            case ast.Call(ast.Attribute(ast.Name("shlex"), "split"), [text]):
+                return self._runs(text)
+            case ast.Call(ast.Attribute(text, "split"), []):
+                return self._runs(text)
+        return None
 
     def _runs(self, node: ast.expr) -> list[CommandRun] | None:
         """The text that an expression is; None for what is no text, or is not worked out."""
