@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from request.link import from_query, state_texts
+from request.units import bytes_text
 from training.pipeline import Durations, plan_of, simulate
 from training.pipeline.plan import KINDS
 from views.groups.film import MOST_MOVES, PARTS, WHOLE, busy_texts, film, moves_of
@@ -77,6 +78,132 @@ def test_long_steps_have_no_dots_and_stay_small():
     assert MOST_MOVES < 2 * 64 * 512
     assert len(text) < 50_000
     assert all(set(one) <= {*KINDS, "P", " "} for one in found["busy"])
+
+
+# -- data parallelism, beside each program's own law -----------------------------------------------
+
+LAYER = 4096 * (4096 + 1024 + 1024 + 4096) + 3 * 4096 * 14336 + 2 * 4096
+"""Parameters of a layer of Llama 3 8B: queries, keys, values, their output, the feed-forward."""
+
+TABLE, NORM = 128256 * 4096, 4096
+ALL = 32 * LAYER + 2 * TABLE + NORM
+
+
+def ring(size: float, ranks: int, shares: int = 1) -> str:
+    """Bytes that each of so many ranks sends of a buffer, in words."""
+    return bytes_text(shares * (ranks - 1) / ranks * size)
+
+
+RESHARDS = {"default": ("33", ALL - TABLE - NORM), "always": ("34", ALL), "never": ("", 0)}
+"""What torchtitan gathers again in backward: all but the norm with the output, all, nothing."""
+
+
+def of_titan(reshard: str, shards: int, copies: int = 1) -> dict[str, list[list[object]]]:
+    again, elements = RESHARDS[reshard]
+    backward = [["parameters_again", "all_gather", 0, [[again, ring(2 * elements, shards)]]]]
+    backward = backward if again else []
+    backward.append(["gradients", "reduce_scatter", 0, [["34", ring(4 * ALL, shards)]]])
+    if copies > 1:
+        summed = ring(4 * ALL / shards, copies, 2)
+        backward.append(["replicas", "all_reduce", 1, [["34", summed]]])
+    forward = [["parameters", "all_gather", 0, [["34", ring(2 * ALL, shards)]]]]
+    return {"forward": forward, "first": [], "backward": backward, "dp": [], "update": []}
+
+
+ONE_STAGE = "nodes=2&tp=1&pp=1&model=llama3-8b"
+
+
+@pytest.mark.parametrize("reshard", RESHARDS)
+@pytest.mark.parametrize("copies", [1, 2])
+def test_fsdp_gathers_and_reduces_unit_by_unit_with_every_micro_batch(reshard, copies):
+    query = f"{ONE_STAGE}&framework=torchtitan&reshard={reshard}&instances={copies}"
+    data = asked(query)["data"]
+    assert data["ops"] == of_titan(reshard, 16 // copies, copies)
+    assert data["whole"] is False
+
+
+@pytest.mark.parametrize("sync", ["last", "kept"])
+def test_fsdp_that_waits_reduces_behind_the_last_micro_batch(sync):
+    ops = asked(f"{ONE_STAGE}&framework=torchtitan&sync={sync}")["data"]["ops"]
+    every = of_titan("default", 16)
+    assert ops["dp"] == every["backward"][1:]
+    assert ops["backward"] == every["backward"][:1]
+    # What backward gathers stays whole, where that is kept.
+    assert ops["first" if sync == "kept" else "forward"] == every["forward"]
+
+
+def test_fsdp_through_stages_gathers_with_the_first_forward_alone():
+    ops = asked("nodes=2&tp=1&pp=2&model=llama3-8b&framework=torchtitan")["data"]["ops"]
+    stages = [16 * LAYER + TABLE, 16 * LAYER + TABLE + NORM]
+    for when, operation, bytes_each in (("first", "all_gather", 2), ("dp", "reduce_scatter", 4)):
+        told = [["17", ring(bytes_each * elements, 8)] for elements in stages]
+        assert [row[1:] for row in ops[when]] == [[operation, 0, told]]
+    assert not ops["forward"]
+    assert not ops["backward"]
+
+
+@pytest.mark.parametrize("sync", ["every", "last"])
+def test_ddp_reduces_its_rebuilt_buckets(sync):
+    """The first bucket has the output's matrix, of more than 1 MiB; of each layer most matrices
+    reach 25 MiB: down, up, gate, output with norms, queries; keys and values join the next."""
+    data = asked(f"{ONE_STAGE}&framework=pytorch-ddp&sync={sync}")["data"]
+    names = ("w2", "w3", "w1", "wo", "wv", "wk", "wq")
+    sizes = dict(zip(names, (14336, 14336, 14336, 4096, 1024, 1024, 4096)))
+    buckets, filled, cap = 0, 0, 2**20
+    order = [TABLE, NORM]
+    for _ in range(32):
+        order += [4096 * sizes[name] for name in names[:3]] + [NORM]
+        order += [4096 * sizes[name] for name in names[3:]] + [NORM]
+    for elements in [*order, TABLE]:
+        filled += 4 * elements
+        if filled >= cap:
+            buckets, filled, cap = buckets + 1, 0, 25 * 2**20
+    wanted = [["gradients", "all_reduce", 0, [[str(buckets), ring(4 * ALL, 16, 2)]]]]
+    assert data["ops"]["backward" if sync == "every" else "dp"] == wanted
+    assert sum(map(len, data["ops"].values())) == 1
+    assert data["whole"] is True
+
+
+def test_deepspeed_all_reduces_whole_gradients_and_gathers_once():
+    for zero, when in ((0, "dp"), (1, "dp"), (2, "backward")):
+        data = asked(f"{ONE_STAGE}&framework=deepspeed&zero={zero}")["data"]
+        ((what, operation, _, ((count, sent),)),) = data["ops"][when]
+        assert (what, operation) == ("gradients", "all_reduce")
+        assert sent == ring(2 * ALL, 16, 2)
+        assert 8.03e9 / 6e8 < int(count) < 8.03e9 / 4e8  # of 5e8 elements each or more
+        gathered = [["parameters", "all_gather", 0, [["1", ring(2 * ALL, 16)]]]]
+        assert data["ops"]["update"] == (gathered if zero else [])
+        assert data["whole"] is (zero == 0)
+
+
+def test_zero_3_and_mics_cut_weights_and_all_reduce_over_copies():
+    plain = asked(f"{ONE_STAGE}&framework=deepspeed&zero=3")["data"]["ops"]
+    assert [row[:2] for row in plain["backward"]] == [
+        ["parameters_again", "all_gather"],
+        ["gradients", "reduce_scatter"],
+    ]
+    mics = asked(f"{ONE_STAGE}&framework=deepspeed-mics&zero=3&instances=2")["data"]
+    last = mics["ops"]["backward"][-1]
+    assert last[:2] == ["replicas", "all_reduce"]
+    assert last[3][0][1] == ring(2 * ALL / 8, 2, 2)
+    axes, names, *_ = mics["groups"][last[2]]
+    assert sorted(dict(axes)[name] for name in names)[-1] == 2
+
+
+def test_experts_on_ranks_of_their_own_are_told_apart():
+    query = "nodes=2&tp=1&pp=1&ep=8&model=qwen3-30b-a3b"
+    titan = asked(f"{query}&framework=torchtitan")["data"]["ops"]
+    assert [row[0] for row in titan["forward"]] == ["parameters", "experts_parameters"]
+    megatron = asked(query)["data"]["ops"]
+    assert [row[0] for row in megatron["dp"]] == ["gradients", "experts_gradients"]
+    assert [row[0] for row in megatron["update"]] == ["parameters", "experts_parameters"]
+
+
+def test_an_op_of_one_chunk_has_its_part_of_what_a_rank_sends():
+    one = asked("nodes=2&tp=2&pp=2&model=llama3-8b")["shared"]["tp"]
+    two = asked("nodes=2&tp=2&pp=2&vpp=2&model=llama3-8b")["shared"]["tp"]
+    number = [float(texts[0][0].split()[0]) for texts in (one, two)]
+    assert number[0] == pytest.approx(2 * number[1], rel=0.01)
 
 
 # -- in a browser ----------------------------------------------------------------------------------
@@ -158,13 +285,16 @@ PIPELINE = 1 - 0.12 - 0.07
 """The share of the film that the pipeline has: what comes after it takes its least shares."""
 
 
+UPDATE = "updates its share of the weights, then gathers the rest with GPUs 1, 3 and 7"
+
+
 def expected(part: float) -> str:
     """What GPU 5 of 16 (tp 2, dp 4, pp 2) does: stage 0 of replica 2, eight micro-batches each."""
     done = one_f_one_b(2, 8)
     whole = max(end for stage in done for *_, end in stage)
     time, own = part / PIPELINE * whole, done[0]
     if part >= PIPELINE:
-        return "averages gradients with GPUs 1, 3 and 7" if part < 0.93 else "updates its share"
+        return "averages gradients with GPUs 1, 3 and 7" if part < 0.93 else UPDATE
     number = lambda one: 4 * one + 2  # noqa: E731 - of all micro-batches of the step, dp 4
     for kind, one, begin, end in own:
         if begin <= time < end:
@@ -192,7 +322,7 @@ def test_twenty_captions_are_what_is_worked_out_without_the_page(open_page):
         assert sentence.startswith(expected(part)), (part, said)
         assert 0 <= float(seconds) <= 2.2
         outlined = page.locator(".play .spoken .part").count()
-        assert outlined == {"c": 2, "w": 2, "a": 4, "u": 1}[sentence[0]]
+        assert outlined == {"c": 2, "w": 2, "a": 4, "u": 4}[sentence[0]]
 
 
 @pytest.mark.browser
@@ -217,6 +347,34 @@ def test_captions_tell_cp_and_experts_halves_of_a_backward_and_steps_of_many_ops
     assert "the inputs' gradients of micro-batch" in said(split, 0.3)
     many = "v=2&nodes=64&tp=8&pp=64&layers=64&micro_batches=512&rank=0"
     assert said(many, 0.02) == "GPU 0 computes a micro-batch forward."
+
+
+SAID = [
+    ("framework=torchtitan&instances=2", 0.01, " forward, gathering weights with GPUs 4, 6 and 7"
+     f" (34 all-gathers, {ring(2 * ALL, 4)} over NVLink)."),
+    ("framework=torchtitan&instances=2", 0.09, " backward, gathering weights again with GPUs 4, 6"
+     f" and 7 (33 all-gathers, {ring(2 * (ALL - TABLE - NORM), 4)} over NVLink), reducing gradients"
+     f" with GPUs 4, 6 and 7 (34 reduce-scatters, {ring(4 * ALL, 4)} over NVLink), summing them"
+     f" over the copies with GPU 1 (34 all-reduces, {ring(ALL, 2, 2)} over NVLink)."),
+    ("framework=torchtitan&instances=2", 0.85, ": GPU 5 waits for the gathers and reductions that"),
+    ("framework=pytorch-ddp&sync=last", 0.85, ": GPU 5 averages gradients with 7 other GPUs (194"
+     f" all-reduces, {ring(4 * ALL, 8, 2)} over NVLink)."),
+    ("framework=pytorch-ddp", 0.97, ": GPU 5 updates all weights that it holds, as every other"),
+    ("framework=deepspeed&zero=2", 0.97, ": GPU 5 updates its share of the weights, then gathers"
+     f" the rest with 7 other GPUs ({ring(2 * ALL, 8)} over NVLink)."),
+]  # fmt: skip
+
+
+@pytest.mark.browser
+def test_captions_tell_each_programs_own_data_parallelism(open_page):
+    page = open_page()
+    for query, part, words in SAID:
+        follow_link(page, f"v=2&nodes=1&tp=1&pp=1&model=llama3-8b&rank=5&{query}")
+        scrub(page, part)
+        said = page.inner_text(".film-says").replace("\u00a0", " ")
+        assert words in said, (query, part, said)
+        lines = page.locator(".flows.on path").count()
+        assert (lines > 0) is (part < 0.81 or "averages" in words), (query, part)
 
 
 @pytest.mark.browser

@@ -21,10 +21,11 @@ from request.resolve import resolve
 from request.trained import schedule_name
 from request.units import bytes_text
 from request.words import sentence
-from training.pipeline import Timeline
+from training.pipeline import PipelinePlan, Timeline
 from training.pipeline.plan import KINDS, F
 
 from ..base.html import as_json
+from .replicas import data_of, ops_of
 
 PARTS = 600
 """The number of time slots of the pipeline, in each of which a rank does one thing; fewer for many
@@ -59,7 +60,7 @@ def film(sent: object) -> str:
     step      the whole step in words; layers: that an op runs through, at most
     message   bytes of a message from stage to stage, in words
     shared    by kind, bytes that a GPU of each stage sends over it in a forward, and in a backward
-    gradients [kind, bytes that a GPU of each stage sends]
+    data      what data parallelism sends, in which ops (`replicas.data_of`)
     """
     state = from_values(parsed(sent))
     try:
@@ -88,18 +89,18 @@ def film_of(context: Context) -> dict[str, object]:
     step, sent = "", dict[str, object]()
     with suppress(LayoutError):
         step = step_text(context.trained.estimate(layout))
-        sent = sent_in(context, timeline.plan.m)
+        sent = sent_in(context, timeline.plan)
     return {
         **strip_of(context),
         "moves": moves_of(timeline),
         "step": step,
         "layers": max(counts_of(stages, state), default=1) if stages else 1,
-        **{"message": "", "shared": {}, "gradients": ["", []], **sent},
+        **{"message": "", "shared": {}, "data": None, **sent},
     }
 
 
-def sent_in(context: Context, micro_batches: int) -> dict[str, object]:
-    """The bytes of a message, of an op, and of a step's gradients, in words: those of Traffic."""
+def sent_in(context: Context, plan: PipelinePlan) -> dict[str, object]:
+    """The bytes of a message, of an op, and of data parallelism, in words: those of Traffic."""
     rows = rows_of(context.layout, context.trained)
     messages = [row.buffer for row in rows if row.kind == "pp"]
     by_kind = {
@@ -109,27 +110,23 @@ def sent_in(context: Context, micro_batches: int) -> dict[str, object]:
         ]
         for kind in SHARED
     }
-    averaged = [row for row in rows if row.kind in DATA]
-    kind = max((row.kind for row in averaged), key=len, default="")
-    of_kind = [row.by_stage for row in averaged if row.kind == kind]
+    ops = [ops_of(plan, letters) for letters in ("F", "BI")]
     return {
         "message": bytes_text(max(messages)) if messages else "",
         "shared": {
             kind: [
-                [bytes_text(sum(stage) / micro_batches) for stage in zip(*each)] for each in ways
+                [bytes_text(sum(stage) / max(1, n)) for n, stage in zip(runs, zip(*each))]
+                for runs, each in zip(ops, ways)
             ]
             for kind, ways in by_kind.items()
             if any(ways)
         },
-        "gradients": [kind, [bytes_text(sum(stage)) for stage in zip(*of_kind)]],
+        "data": data_of(context, rows, plan),
     }
 
 
 SHARED = ("tp", "cp", "ep")
 """The groups that a layer sends over while it computes, in the order that captions name them."""
-
-DATA = ("dp", "dp-cp")
-"""The groups that average the gradients of dense layers."""
 
 
 def busy_texts(timeline: Timeline) -> list[str]:

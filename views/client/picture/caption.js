@@ -45,20 +45,49 @@ const peersIn = (name, rank) => {
   return kind ? ordered(kind, rank).filter((one) => one !== rank) : [];
 };
 
+// What data parallelism sends at a time (views/groups/replicas.py): [what, words, GPUs] of each exchange
+// that the chosen GPU has a part in.
+function dataAt(when, rank) {
+  const stage = stageOf(grids[0], rank);
+  return (reel.data?.ops[when] ?? []).flatMap(([what, operation, number, told]) => {
+    const kind = reel.data.kinds[number];
+    const peers = ordered(kind, rank).filter((one) => one !== rank);
+    const [count, bytes] = told[stage] ?? told[0];
+    if (!peers.length || bytes.startsWith('0 ')) return [];
+    const words = { gpus: gpuWord(peers), count, bytes, ops: card[`film_ops_${operation}`], link: linkOfGroup([rank, ...peers]) };
+    return [[what, words, peers]];
+  });
+}
+// " (34 all-gathers, 15.1 GB over NVLink)"
+const sentWord = (words) => filled(card[words.count === '1' ? 'film_data_once' : 'film_data_sent'], words);
+const dataSaid = (found, spoken) =>
+  found.map(([what, words, peers]) => {
+    spoken.push(...peers);
+    return filled(card[`film_data_${what}`], words) + sentWord(words);
+  });
+
 // [sentence, the GPUs that it speaks of]
 function captionAt(now, rank) {
   const { ends } = reel;
   if (now < ends.pipeline) return pipelineCaption((now / ends.pipeline) * WHOLE, rank);
-  const [own, sums] = reel.gradients;
-  const data = kinds.filter(({ name, axes }) => IS_DATA.test(name) && axes === grids[0]);
-  const kind = data.find(({ name }) => name === own) ?? data[0];
-  const averaged = kind && sums.length ? peersIn(kind.name, rank) : [];
-  if (now < ends.dp && averaged.length) {
-    const bytes = sums[stageOf(grids[0], rank)];
-    const words = { gpus: gpuWord(averaged), rank, bytes, link: linkOfGroup([rank, ...averaged]) };
-    return [filled(card.film_says_dp, words), [rank, ...averaged]];
+  const spoken = [rank];
+  if (now < ends.dp) {
+    const [first, ...others] = dataAt('dp', rank);
+    if (!first) return [filled(card.film_says_rest, { rank }), spoken];
+    spoken.push(...first[2]);
+    const said = filled(card.film_says_dp, { ...first[1], rank }) + sentWord(first[1]);
+    return [[said, ...dataSaid(others, spoken)].join('') + card.film_end, [...new Set(spoken)]];
   }
-  return [filled(card.film_says_optimizer, { rank }), [rank]];
+  const said = filled(card[reel.data?.whole ? 'film_says_whole' : 'film_says_optimizer'], { rank });
+  const gathered = dataAt('update', rank).map(([what, ...rest]) => [what.replace('parameters', 'update'), ...rest]);
+  return [[said, ...dataSaid(gathered, spoken)].join('') + card.film_end, [...new Set(spoken)]];
+}
+
+// The exchanges of an op: of the first forward those of it alone too.
+function whensOf(stage, [, kind, , , , begun]) {
+  if (kind) return ['backward'];
+  const isFirst = !reel.moves.some(([, other, , at, , before]) => at === stage && !other && before < begun);
+  return isFirst ? ['forward', 'first'] : ['forward'];
 }
 
 const linkOfGroup = (ranks) => card[nodesOf(ranks) > 1 ? 'film_network' : 'film_nvlink'];
@@ -70,7 +99,9 @@ function pipelineCaption(time, rank) {
   if (!reel.moves.length) {
     // so many ops that none is told from another
     const name = { F: 'some_forward', ' ': 'some_wait' }[letterAt(stage, time)] ?? 'some_backward';
-    return [filled(card[`film_says_${name}`], { rank }), [rank]];
+    const sent = name === 'some_wait' ? [] : dataAt(name.slice(5), rank);
+    const spoken = [rank];
+    return [[filled(card[`film_says_${name}`], { rank }), ...dataSaid(sent, spoken)].join('') + card.film_end, spoken];
   }
   const [what, move, beside] = doingOf(stage, time);
   if (what === 'weights') return [filled(card.film_says_weights, { rank }), [rank]];
@@ -93,6 +124,7 @@ function pipelineCaption(time, rank) {
     said.push(filled(card[spoken.length > 1 ? 'film_says_more' : 'film_says_shared'], { gpus: gpuWord(peers), bytes, kind: own }));
     spoken.push(...peers);
   }
+  for (const when of whensOf(stage, move)) said.push(...dataSaid(dataAt(when, rank), spoken));
   // Where this micro-batch goes when the op ends.
   const next = reel.moves.find(([m, k, b, at, made]) => m === micro && k === kind && b === stage && at !== stage && made === move[6]);
   if (next) said.push(filled(card.film_says_next, { to: there(next[3]), bytes: reel.message, link: linkWord(rank, there(next[3])) }));

@@ -1,6 +1,6 @@
 // Plays a training step on the picture of the job, from the ops that the server worked out once
 // (views/groups/film.py): stages that compute are tinted, those that wait fade, micro-batches are dots
-// on each replica's way through the stages, then gradients run along the groups that average them.
+// on each replica's way through the stages, and what data parallelism sends runs along its groups.
 const SHOWN = 8; // seconds in which a step is shown
 const WHOLE = 10000; // parts of the pipeline's time
 const TRAVEL = { near: 0.15, far: 0.4 }; // seconds that a dot is shown between two stages
@@ -27,8 +27,15 @@ async function load() {
   const { answer } = await post('component_server', questionOf('film', state));
   if (turn !== turns) return; // another picture has come
   filmStrip().dataset.told = answer?.refused ?? '';
-  if (answer?.moves) reel = answer;
+  if (!answer?.moves) return;
+  reel = answer;
+  if (reel.data) reel.data.kinds = reel.data.groups.map(spelledGroup);
 }
+
+// A group as the picture's own are.
+const spelledGroup = ([axes, names, length, stride, places, joined]) => ({
+  axes: withStrides(axes), names, length, stride, places, joined, world: mesh.world,
+});
 
 // --- What is drawn over a picture ---------------------------------------------------------------------
 
@@ -123,7 +130,7 @@ function goTo(now) {
   for (const cover of covers) {
     drawBusy(cover, phase, now / ends.pipeline);
     drawDots(cover, phase === 'pipeline' ? (now / ends.pipeline) * WHOLE : Infinity);
-    drawFlows(cover, phase === 'dp' ? (now - ends.pipeline) / (ends.dp - ends.pipeline) : phase === 'pipeline' ? 0 : 2);
+    drawFlows(cover, phase, phase === 'dp' ? (now - ends.pipeline) / (ends.dp - ends.pipeline) : (now / ends.pipeline) * WHOLE);
   }
 }
 
@@ -191,38 +198,61 @@ function placeDot({ view, dots }, number, micro, kind, isFar, [x, y]) {
   if (dot.lastChild.textContent !== String(micro)) dot.lastChild.textContent = micro;
 }
 
-// Along every group that averages gradients at once; those that leave their node take all the time.
-function drawFlows(cover, part) {
+// Along every group of data parallelism that sends: all of them behind the pipeline, those of a stage
+// while it runs an op with which they do. Those that leave their node take all the time.
+function drawFlows(cover, phase, at) {
   cover.flows ??= flowsOf(cover);
-  cover.lines.classList.toggle('on', part > 0 && part < 2);
-  for (const [path, isFar] of cover.flows) {
-    path.style.strokeDashoffset = 1 - Math.min(1, Math.max(0, isFar ? part : 2.5 * part));
+  const stages = phase === 'pipeline' ? reel.busy.map((_, stage) => flowingAt(stage, at)) : [];
+  const behind = new Set(phase === 'dp' ? numbersOf(['dp']) : []);
+  let some = false;
+  for (const [path, isFar, number, stage] of cover.flows) {
+    const [numbers, part] = phase === 'pipeline' ? stages[stage] : [behind, at];
+    const isOn = numbers.has(number) && part > 0;
+    some ||= isOn;
+    path.style.strokeDashoffset = isOn ? 1 - Math.min(1, isFar ? part : 2.5 * part) : 1;
   }
+  cover.lines.classList.toggle('on', some);
 }
 
-function flowsOf({ view, lines }) {
-  const i = view.kinds.findIndex(({ name }) => IS_DATA.test(name));
-  if (i < 0 || !isNumbered(view) || mesh.world > LINED) return [];
-  const kind = view.kinds[i];
+const numbersOf = (whens) => whens.flatMap((when) => (reel.data?.ops[when] ?? []).map(([, , number]) => number));
+
+// The groups with which a stage sends at a time, and the part of its op that has passed.
+function flowingAt(stage, time) {
+  const move = reel.moves.find(([, , , own, , begun, ended]) => own === stage && begun <= time && time < ended);
+  if (!move) return [new Set(), 0];
+  const [, , , , , begun, ended] = move;
+  return [new Set(numbersOf(whensOf(stage, move))), (time - begun) / (ended - begun)];
+}
+
+function flowsOf({ view, axes, lines }) {
+  if (!reel.data || !isNumbered(view) || mesh.world > LINED) return [];
+  const data = view.kinds.findIndex(({ name }) => IS_DATA.test(name));
+  const [tone, level] = data < 0 ? ['dp', 0] : [view.kinds[data].tone, view.levels[data]];
+  const drawn = [];
+  reel.data.kinds.forEach((kind, number) => {
+    for (const ranks of groupsOf(kind)) {
+      const isFar = new Set(ranks.map((rank) => Math.floor(rank / mesh.gpusPerNode))).size > 1;
+      const group = svgNode('g', {}, isFar ? 'far' : '');
+      group.innerHTML = joinsOf(view, tone, ranks, level);
+      for (const path of group.children) {
+        path.setAttribute('pathLength', 1);
+        drawn.push([path, isFar, number, stageOf(axes, ranks[0])]);
+      }
+      lines.append(group);
+    }
+  });
+  return drawn;
+}
+
+// All groups of a kind with more than one rank.
+function groupsOf(kind) {
   const groups = new Map();
   for (let rank = 0; rank < mesh.world; rank++) {
     const index = groupIndex(kind, rank);
     if (!groups.has(index)) groups.set(index, []);
     groups.get(index).push(rank);
   }
-  const drawn = [];
-  for (const ranks of groups.values()) {
-    if (ranks.length < 2) continue;
-    const isFar = new Set(ranks.map((rank) => Math.floor(rank / mesh.gpusPerNode))).size > 1;
-    const group = svgNode('g', {}, isFar ? 'far' : '');
-    group.innerHTML = joinsOf(view, kind.tone, ranks, view.levels[i]);
-    for (const path of group.children) {
-      path.setAttribute('pathLength', 1);
-      drawn.push([path, isFar]);
-    }
-    lines.append(group);
-  }
-  return drawn;
+  return [...groups.values()].filter((ranks) => ranks.length > 1);
 }
 
 // --- The strip ----------------------------------------------------------------------------------------
@@ -273,7 +303,8 @@ function drawStrip() {
   bar.querySelector('.film-names').innerHTML = names
     .map((name) => {
       const side = name === 'optimizer' ? 'right:0' : `left:${(100 * starts[name]).toFixed(1)}%`;
-      return `<span style="${side}">${card['film_' + name]}</span>`;
+      const isRest = name === 'dp' && !reel.data?.ops.dp.length;
+      return `<span style="${side}">${card['film_' + (isRest ? 'rest' : name)]}</span>`;
     })
     .join('');
   const told = filled(reel.step ? card.film_step : card.film_unit, { step: reel.step, shown: SHOWN });
