@@ -167,6 +167,7 @@ def add_page(lanes: Lanes) -> None:
         show_progress_on=answer,
         trigger_mode="always_last",
         preprocess=False,  # as the script says it, one thread fewer for each
+        postprocess=False,  # `drawing` does it
         queue=False,  # its queue is that of the lanes
         api_visibility="private",
     ).then(None, answer, None, js=ANSWERED, api_visibility="private")

@@ -215,6 +215,8 @@ def test_a_server_that_never_knows_the_page_makes_it_load_once_only(open_page, s
     assert len(loaded) == 1
     assert len(refusing.asked) <= 3  # before, after, and for the start
     assert page.locator(".app.waiting").count() == 0
+    # Whether "working it out" stood there or not.
+    expect(page.locator("#picture .picture[data-mesh]")).to_have_count(1)
     refusing.end()
     page.evaluate("sessionStorage.clear()")
 

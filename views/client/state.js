@@ -140,6 +140,7 @@ let isDue = false; // whether it is another one by now
 let words = element.querySelector('.app')?.lang || 'en';
 let shown = starts.view; // whose sections and files are on the page
 let drawn = ''; // the link of what its picture is of
+const begun = byId.picture.html; // the picture of the start
 
 // What the settings say of the page itself.
 const aside = () => ({ words, shown, drawn });
@@ -210,6 +211,7 @@ function tellRefused(text, question) {
   if (!classList.contains('waiting')) return hint(text);
   put('notice', boxed(text));
   if (!question.link) {
+    put('picture', begun); // "working it out" may stand there
     classList.remove('waiting', 'held');
     return say('drawn');
   }
