@@ -14,8 +14,10 @@ from formats.logs import read_log
 from request.answers.hang.files import digest_of
 from request.context import Context
 from request.link import from_query, state_texts
+from request.resolve import main_groupings
 from request.state import State
 from request.trained import GIB
+from request.units import bytes_text
 from views.groups.lens import lens, sent_by_stage
 from views.memory.view import memory_summary
 from views.nodes.measures import measures_summary
@@ -54,6 +56,28 @@ def test_bytes_by_kind_are_those_of_traffic():
     said = asked("nodes=2&tp=2&pp=2&model=llama3-8b")["lenses"]["traffic"]["said"]
     assert {*sent} == {"tp", "pp", "dp-cp"}
     assert all(all(kind in one for kind in sent) for one in said)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "nodes=4&tp=2&cp=2&pp=2", "nodes=32&tp=2&pp=4&cp=2&ep=8&model=qwen3-30b-a3b", "pp=1&tp=8"],
+)
+def test_badges_say_what_a_gpu_of_each_stage_sends_as_traffic_has_it(query):
+    """Together they are all that it sends over the marked kinds; of several axes once."""
+    context = Context.of(from_query(query))
+    sends = asked(query)["sends"]
+    by_kind = sent_by_stage(context)
+    assert [kind for kind, _ in sends.values()] == [
+        *dict.fromkeys(kind for kind, _ in sends.values())
+    ]
+    for name, (kind, texts) in sends.items():
+        of = next(one for one in (kind, f"{kind}-cp") if one in by_kind)
+        assert of.split("-")[0] == name
+        assert (kind == of) or context.layout.mesh.size("cp") == 1
+        assert texts == [bytes_text(one) if one else "" for one in by_kind[of].tolist()]
+    marked = {grouping.name for grouping in main_groupings(context.layout)}
+    assert {*sends} == {kind.split("-")[0] for kind in by_kind} & marked
+    assert "dp" in sends or "edp" in sends or context.layout.mesh.size("dp") == 1
 
 
 def test_scales_are_the_same_for_every_layout_and_little_waiting_is_pale():
@@ -136,6 +160,32 @@ def test_a_lens_colours_the_stages_and_leads_to_its_view(open_page):
     page.click("#numbers [data-lens=memory]")
     page.click(".lens-key .leads")
     expect(page.locator("#nav .sections > [aria-current]")).to_have_text("Memory")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_badges_stand_beside_the_row_of_the_chosen_gpu_and_say_what_it_sends(open_page, language):
+    page = open_page(width=1400, height=900)
+    query = f"nodes=8&pp=8&lang={language}"
+    follow_link(page, query)
+    costs_told(page)
+    sends = asked(query)["sends"]
+    row = page.locator(".sends")
+    for rank, stage in ((0, 0), (63, 7)):
+        job_cell(page, rank).click()
+        for kind, texts in sends.values():
+            expect(row.locator(f"[data-sends={kind}]")).to_have_text(f"{kind} · {texts[stage]}")
+        expect(row.locator(".whose")).to_contain_text(str(rank))
+        picture, badges = page.locator("svg.job").bounding_box(), row.bounding_box()
+        assert badges["x"] >= picture["x"] + picture["width"]
+        assert picture["y"] <= badges["y"]
+        assert badges["y"] + badges["height"] <= picture["y"] + picture["height"] + 1
+        cell = page.locator("svg.job .itself .me").bounding_box()
+        near = (
+            badges["y"] <= cell["y"] + cell["height"]
+            and cell["y"] <= badges["y"] + badges["height"]
+        )
+        assert near
 
 
 @pytest.mark.browser

@@ -25,7 +25,7 @@ from request.answers.pipeline.timed import about_percent
 from request.answers.traffic import rows_of
 from request.context import Context
 from request.link import from_values, parsed
-from request.resolve import resolve
+from request.resolve import main_groupings, resolve
 from request.state import State, is_empty
 from request.trained import GIB
 from request.units import bytes_text, ranges_text
@@ -57,6 +57,7 @@ def lens(sent: object) -> str:
 
         numbers   the four numbers of the job as HTML, as the view shows them
         strip     the step that can be played, before it is (film.strip_of)
+        sends     what a GPU sends over each kind in a step (sends_of)
         lenses    on the first screen, by view {"shares": of its scale, by pipeline stage,
                   "said": by stage, "values": short, for the cells, "scale": [least, most] in
                   words, "asks": its question,
@@ -78,6 +79,8 @@ def lens(sent: object) -> str:
     if view == "groups":
         with suppress(LayoutError):
             answer["strip"] = strip_of(context)
+        with suppress(LayoutError):
+            answer["sends"] = sends_of(context)
     return as_json(answer)
 
 
@@ -274,3 +277,31 @@ def sent_by_stage(context: Context) -> dict[str, np.ndarray]:
     for row in rows_of(context.layout, context.trained):
         sums[row.kind] = sums.get(row.kind, 0.0) + np.array(row.by_stage, dtype=float)
     return sums
+
+
+def sends_of(context: Context) -> dict[str, tuple[str, list[str]]]:
+    """By kind of group that pictures mark: what its badge is called, and the bytes that a GPU of
+    each stage sends over it in a step, in words; empty where it sends nothing.
+
+    Gradients go over a kind of several axes, dp-cp: its bytes stand at the first of them that is
+    marked, under its own name where the others are larger than 1.
+
+    >>> from request.state import State
+    >>> sent = {cp: sends_of(Context.of(State(nodes=4, tp=2, cp=cp, pp=2))) for cp in (1, 2)}
+    >>> [*sent[2]], sent[1]["dp"][0], sent[2]["dp"][0], len(sent[2]["pp"][1])
+    (['tp', 'cp', 'dp', 'pp'], 'dp', 'dp-cp', 2)
+
+    Errors: LayoutError for a training that is refused.
+    """
+    layout, sent = context.layout, sent_by_stage(context)
+    sends = {}
+    for grouping in main_groupings(layout):
+        name = grouping.name
+        joined = (kind for kind in sent if "-" in kind and kind.split("-")[0] == name)
+        kind = name if name in sent else next(joined, "")
+        if kind:
+            others = kind.split("-")[1:]
+            is_same = all(layout.mesh.size(axis) == 1 for axis in others)
+            texts = [bytes_text(one) if one else "" for one in sent[kind].tolist()]
+            sends[name] = name if is_same else kind, texts
+    return sends

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from markupsafe import Markup
 
@@ -158,16 +160,30 @@ def section(
     if panel is not None:
         picture = Markup(svg.panel_svg(panel, _panel_text(layout, grouping, language)))
         drawn = tag("figure", picture, style=f"max-width:{panel.width:g}px")
+    first, *rest = sentences_of(text.lead)
+    told = [] if text.body == text.lead else [text.body]
     facts = group_facts(grouping, layout.gpus_per_node, language)
-    source = tag("p", text.source, class_="source") if text.source else ""
+    more = (
+        tag("p", joined((*rest, *told), language)),
+        tag("p", explained(facts, language, words), class_="facts"),
+        tag("p", text.source, class_="source") if text.source else "",
+    )
     return tag(
         "section",
         tag("h3", chip(grouping.name), " ", text.title),
-        tag("p", explained(facts, language, words), class_="facts"),
-        tag("p", explained(text.lead, language, words), class_="short"),
-        *(note, drawn, fold(JOB["more"][language], tag("p", text.body), source, kind="")),
+        tag("p", explained(first, language, words), class_="short"),
+        *(note, drawn, fold(JOB["more"][language], *more, kind="")),
         class_=f"kind t-{spec.tones.get(grouping.name, 'tp')}" + " drawn" * (panel is not None),
     )
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a short text, in English or Chinese.
+
+    >>> sentences_of("Splits every sequence. K and V travel."), sentences_of("切分序列。传递 K。")
+    (['Splits every sequence.', 'K and V travel.'], ['切分序列。', '传递 K。'])
+    """
+    return [one for one in re.split(r"(?<=[.]) (?=[A-Z])|(?<=。)", text) if one]
 
 
 def _about(context: Context) -> Markup:

@@ -202,7 +202,39 @@ def _figure(
     if picture.node_ends:
         ends = together(tag("i"), " ", JOB["node_end"][language])
     key = tag("p", says, " ", tag("span", ends), class_="key")
-    return tag("figure", title, Markup(drawn), key if says or ends else "")
+    own = [grouping for grouping in groupings if grouping.mesh == mesh]
+    look = {
+        "class_": "numbered-job" if picture.is_numbered else None,
+        "style": svg.letters(picture),
+    }
+    key = key if says or ends else Markup()
+    return tag("figure", title, Markup(drawn), _sends(spec, own), key, **look)
+
+
+def _no_sends(_: PictureSpec) -> Markup:
+    return Markup()
+
+
+@of_server(_no_sends)
+def _sends(spec: PictureSpec, groupings: Sequence[Grouping]) -> Markup:
+    """A badge for each kind that a picture marks, beside the row of the chosen GPU; the script says
+    in it what the GPU sends (views/client/picture/sends.js)."""
+    whose = JOB["sends"][spec.language].format(rank=spec.rank)
+    badges = (
+        badge(grouping.name, f"chip t-{spec.tones.get(grouping.name, 'tp')}", grouping.name)
+        for grouping in groupings
+    )
+    look = {"class_": "sends", "style": f"--badges:{len(groupings)}"}
+    return tag("div", tag("p", badge(whose, "whose"), " ", *badges, **look))
+
+
+def badge(text: str, kind: str, sends: str = "") -> Markup:
+    """A label of a picture that stands beside it: drawn, as those in it are."""
+    rect = tag("rect", width="100%", height="100%", rx=6)
+    said = tag("text", text, x="50%", y="50%")
+    return tag(
+        "svg", rect, said, class_=kind, data_sends=sends or None, height=20, aria_hidden="true"
+    )
 
 
 def job_of_grid(

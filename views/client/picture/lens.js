@@ -64,6 +64,7 @@ const leading = (view, said, fields = {}) => {
 };
 
 function tellCosts(rank) {
+  tellSends(rank);
   const place = element.querySelector('.card .costs');
   if (!place) return;
   const stage = stageOf(grids[0], rank);
@@ -73,6 +74,33 @@ function tellCosts(rank) {
   if (lenses?.hosts) told.push(['hosts', number ? filled(card.lens_number, { number }) : card.lens_no_number]);
   place.replaceChildren(...told.filter(([, said]) => said).map((one) => leading(...one)));
   place.firstChild?.classList.toggle('too-full', Boolean(lenses?.memory?.full[stage]));
+}
+
+// What the GPU sends over each kind, on the badges beside its row in the picture.
+const LETTER = { chip: 7.3, whose: 6.3, wide: 12 }; // pixels of a letter, the last of a Chinese one
+function writeBadge(badge, text) {
+  const [said] = badge.getElementsByTagName('text');
+  const each = badge.matches('.chip') ? LETTER.chip : LETTER.whose;
+  const wide = [...text].reduce((sum, one) => sum + (one > '\u2fff' ? LETTER.wide : each), badge.matches('.chip') ? 14 : 2);
+  if (said.textContent !== text) said.textContent = text;
+  badge.setAttribute('width', wide.toFixed(1));
+}
+
+function tellSends(rank) {
+  const stage = stageOf(grids[0], rank);
+  for (const view of views) {
+    const { svg } = view;
+    const badges = svg.parentNode.querySelector('.sends');
+    if (!badges) continue;
+    const [whose, ...each] = badges.querySelectorAll('svg');
+    writeBadge(whose, filled(card.sends, { rank }));
+    for (const badge of each) {
+      const [kind, sent] = known?.sends?.[badge.dataset.sends] ?? [badge.dataset.sends];
+      writeBadge(badge, sent?.[stage] ? filled(card.sends_kind, { kind, sent: sent[stage] }) : kind);
+    }
+    const middle = spot(view, rank)[1] + view.tall / 2;
+    badges.style.setProperty('--at', (middle / svg.viewBox.baseVal.height).toFixed(4));
+  }
 }
 
 // What the picture is asked, and its answer, of all GPUs or of one; none where it shows groups.
