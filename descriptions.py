@@ -52,6 +52,7 @@ SHORT_LABELS = words("controls", "SHORT_LABELS")
 """The name of a control on the button of a fix, if its label is long."""
 
 DP_KINDS = words("controls", "DP_KINDS")
+ENGRAM = words("serving", "ENGRAM")
 VIEWS: Mapping[str, Text] = words_of_all("VIEWS", Text)
 
 WORDS: Mapping[str, Term] = words("words", "WORDS", Term)

@@ -164,6 +164,7 @@ CHANGED = {
     "dp": ["2", "x"],
     "dcp": ["2", "0"],
     "moe_dp": ["2", "many"],
+    "engram": ["node", "across"],
     "expert_parallel": [True],
     "layers": ["96", "Et*3|(tt|)*14,L", "&#?+% /"],
     "vpp": ["2", "-"],

@@ -7,6 +7,7 @@ import itertools
 import json
 import lzma
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,27 @@ def test_vllm_0_32_makes_these_very_groups(case):
     assert {name: sorted_lists(one) for name, one in found.items()} == {
         name: sorted(groups) for name, groups in case["groups"].items()
     }
+
+
+ENGRAM = Path(__file__).parent / "data" / "serving_engram.jsonl.xz"
+ENGRAM_ROWS = [json.loads(line) for line in lzma.decompress(ENGRAM.read_bytes()).splitlines()[1:]]
+AS_ANOTHER = {"node on gpus": "node", "plain": "none"}
+"""Ways of vLLM's whose groups are those of another name here."""
+
+
+@pytest.mark.parametrize("engram", ENGRAM_ROWS[0]["ways"])
+def test_vllm_0_33_makes_these_very_groups_of_engram_tables(engram):
+    own = 0
+    for row in ENGRAM_ROWS:
+        asked = {name: value for name, value in row.items() if name != "ways"}
+        found = vllm_groups(**asked, engram=AS_ANOTHER.get(engram, engram))
+        groups = {name: sorted_lists(found[name]) for name in ("edp", "etp") if name in found}
+        text = json.dumps(groups, separators=(",", ":")).encode()
+        sizes, digest = row["ways"][engram]
+        assert {name: len(some[0]) for name, some in groups.items()} == sizes, asked
+        assert sha256(text).hexdigest()[:16] == digest, asked
+        own += bool(sizes)
+    assert (own > 0) == (engram not in ("none", "plain"))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case["engine"] == "sglang"])
@@ -569,3 +591,54 @@ def test_two_servers_are_compared_by_their_groups():
     picture = answer(state).picture
     assert "Kimi K2" in picture
     assert picture.count("<svg") >= 2
+
+
+V41 = "vllm serve deepseek-ai/DeepSeek-V4.1 -tp 2 -dp 8"
+QWEN4 = "vllm serve Qwen/Qwen4-Exp -tp 2 -dp 8"
+
+
+@pytest.mark.parametrize(
+    ("text", "engram"),
+    [
+        (V41, "node"),
+        (V41 + " --engram-config '{}'", "node"),
+        (V41 + " --engram-config '{\"embedding_across_dp\": true}'", "across"),
+        (
+            V41 + ' --engram-config \'{"embedding_across_dp": true, "cpu_offload": false}\'',
+            "across-gpu",
+        ),
+        (QWEN4, "none"),
+        (QWEN4 + " --engram-config '{\"embedding_across_dp\": true}'", "across-plain"),
+        ("vllm serve deepseek-ai/DeepSeek-V3 -tp 2 -dp 8", "none"),
+    ],
+)
+def test_a_command_says_where_engram_tables_lie(text, engram):
+    read = read_launch(text)
+    assert not read.problems
+    assert read.job().engram == engram
+    named = {"node": {"edp"}, "none": set(), "across-plain": {"etp"}}.get(engram, {"etp", "edp"})
+    assert read.served_groups().keys() & {"etp", "edp"} == named
+    assert {"etp", "edp"} & read.job().layout().every.keys() == named
+
+
+def test_a_config_of_tables_for_a_model_that_names_none_is_remarked_on():
+    read = read_launch("vllm serve /m/mine -tp 2 -dp 8 --engram-config '{}'")
+    assert [note.code for note in read.missing if note.code == "engram-model"]
+    assert read.job().engram == "node"
+    bad = read_launch(V41 + " --engram-config across")
+    assert [item.code for item in bad.problems] == ["bad-value"]
+
+
+@pytest.mark.parametrize("engram", ["none", "node", "across", "across-gpu"])
+def test_a_command_that_is_written_says_so_too(engram):
+    job = Job(nodes=2, tp=2, dp=8, framework="vllm", engram=engram)
+    assert read_launch(emit(job, None, "vllm")).job().engram == engram
+
+
+def test_tables_that_no_option_tells_apart_and_no_server_has_are_refused():
+    with pytest.raises(LayoutError, match="across-plain"):
+        emit(Job(nodes=2, tp=2, dp=8, framework="vllm", engram="across-plain"), None, "vllm")
+    with pytest.raises(LayoutError, match="has no engram to set"):
+        Job(engram="node").layout()
+    with pytest.raises(LayoutError, match="across-gpu"):
+        Job(framework="vllm", engram="everywhere").layout()

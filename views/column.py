@@ -15,6 +15,7 @@ from markupsafe import Markup
 from descriptions import (
     CONTROLS,
     DP_KINDS,
+    ENGRAM,
     LANGUAGES,
     MEMORY,
     PAGE,
@@ -103,10 +104,11 @@ def column_html(language: str) -> dict[str, Markup]:
     frameworks.append((PAGE["own_order"][language], OWN))
     numbering = (form.choice("framework", start, frameworks), order, instances, hpz, levels)
     whole = form.check("expert_parallel", start)
+    tables = form.choice("engram", start, ((text[language], n) for n, text in ENGRAM.items()))
     weights = (*(form.text(n, start) for n in ("gtp", "egtp")), form.check("gathers", start))
     folds = (
         fold("groups", *groups),
-        fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole),
+        fold("experts", _size("ep", language), etp, _size("moe_dp", language), whole, tables),
         fold("order", *numbering, form.check("hybrid", start), *weights),
         fold("model", *_model(start)),
         fold("machine", *machine_inputs(start)),

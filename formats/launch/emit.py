@@ -30,7 +30,7 @@ from .flags import BOTH_ENDS, LEADS_TO, MODEL, OPTIONS
 from .starts import CHECKS, shared_layers, what_stops
 from .targets import TARGETS, File, Target
 
-SILENT = {"levels": None, "dp": None, "hpz": None} | dict.fromkeys(
+SILENT = {"levels": None, "dp": None, "hpz": None, "engram": "none"} | dict.fromkeys(
     ("hybrid", "gathers", "expert_parallel"), False
 )
 """Values that need no option; for sizes, 1."""
@@ -396,6 +396,8 @@ def _served(target: Target, job: Job, model: Facts) -> Document:
     if "dp_local" in target.fields.values() and job.nodes > 1 and values["dp_served"] > 1:
         local, left = divmod(values["dp_served"], job.nodes)
         values |= {"nodes": None, "dp_local": local} if not left else {}
+    if "vllm" in target.makes:
+        values |= _engram(target, job)
     if "sglang" in target.makes:
         values |= {"served_cp": job.cp, "served_ep": job.ep}
         values |= _attention(target, job) if job.dp is not None else {}
@@ -405,6 +407,21 @@ def _served(target: Target, job: Job, model: Facts) -> Document:
     larger = ("attn_dp", "served_ep", "dcp", "moe_dp")
     values |= {name: getattr(job, name) for name in ("dcp", "moe_dp")}
     return {name: None if name in larger and n == 1 else n for name, n in values.items()}
+
+
+def _engram(target: Target, job: Job) -> Document:
+    """How a server's text says where tables of n-gram embeddings lie.
+
+    Errors: LayoutError for Qwen4's: its name, and no option, tells them from DeepSeek-V4.1's.
+    """
+    if job.engram == "across-plain":
+        raise cannot_express(target.name, "engram across-plain", "engram")
+    config = {
+        "node": {},
+        "across": {"embedding_across_dp": True},
+        "across-gpu": {"embedding_across_dp": True, "cpu_offload": False},
+    }.get(job.engram)
+    return {"engram_config": None if config is None else json.dumps(config)}
 
 
 def _attention(target: Target, job: Job) -> Document:

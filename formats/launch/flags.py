@@ -69,6 +69,7 @@ Kind = Literal[
     "share",  # a number above 0, 1 at most
     "weights",  # a server's formats
     "cache",
+    "object",  # of JSON
 ]
 
 

@@ -130,5 +130,11 @@ class Parsed:
         moe = bool(values.get("expert_parallel") or (model and model.model.experts))
         eplb = bool(self.serving.get("eplb"))
         return vllm_groups(
-            **sizes, pcp=values.get("cp", 1), dp=values.get("dp", 1), moe=moe, eplb=eplb
+            **sizes,
+            pcp=values.get("cp", 1),
+            dp=values.get("dp", 1),
+            moe=moe,
+            eplb=eplb,
+            engram=values.get("engram", "none"),
+            gpus_per_node=values.get("gpus_per_node", 8),
         )

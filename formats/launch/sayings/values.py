@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -105,6 +106,18 @@ def _open(word: Word, code: str = "size-unresolved") -> NoValue:
     return NoValue("unresolved", _DECIDED.get(word.why, code), word)
 
 
+def _is_object(text: str) -> str:
+    """The text of a JSON object, else none.
+
+    >>> _is_object('{"a": 1}'), _is_object("[1]"), _is_object("{")
+    ('{"a": 1}', '', '')
+    """
+    try:
+        return text if isinstance(json.loads(text), dict) else ""
+    except ValueError:
+        return ""
+
+
 def _value(row: Row, word: Word) -> object:
     """The value of one word."""
     text = word.text
@@ -124,6 +137,8 @@ def _value(row: Row, word: Word) -> object:
         case "weights" | "cache":
             found = flags.FORMATS_OF[row.kind].get(text.lower())
             return found or NoValue("unresolved", "not-counted", word, "")
+        case "object":
+            return _is_object(text) or NoValue("problems", "bad-value", word)
         case "share":
             is_share = _SHARE.fullmatch(text) and float(text) > 0
             return float(text) if is_share else NoValue("problems", "bad-share", word)
