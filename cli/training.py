@@ -134,15 +134,22 @@ def traffic(inputs: CommandLine) -> Table:
 
     layout, facts = _facts(inputs, traffic_facts)
     columns = ["kind", "group_size", "operation", "count", "sent_bytes_per_rank", "total_bytes"]
-    columns += ["across_bytes", "seconds", "hidden_by", "meaning"]
-    rows = [[row[name] for name in columns] for row in facts["rows"]]
-    at = columns.index("seconds")
-    for row in rows:
-        row[at] = "unknown" if row[at] is None else round(row[at], 6)
+    columns += ["across_bytes", "seconds", "reached_seconds", "hidden_by", "meaning"]
+    rows = [[{**row, **_transfer_seconds(row)}[name] for name in columns] for row in facts["rows"]]
     total, across = (bytes_text(facts[f"{name}_bytes"]) for name in ("total", "across"))
     line = f"{total} in a step, {across} of it out of NVLink domains"
     before = [*_head(facts, line), *facts["links_unknown"]]
     return Report("traffic", columns, rows, layout, before=before, facts=facts)
+
+
+def _transfer_seconds(row: Facts) -> dict[str, object]:
+    """Seconds of a transfer, or why there are none; a message to one rank is no collective."""
+    instead = {"seconds": "unknown", "reached_seconds": "not measured"}
+    if row["operation"] == "send_recv":
+        instead["reached_seconds"] = "-"
+    return {
+        name: why if row[name] is None else round(row[name], 6) for name, why in instead.items()
+    }
 
 
 def estimate(inputs: CommandLine) -> Table:

@@ -8,6 +8,9 @@ MeasuredStep(kind='seconds', value=6.2005)
 >>> read_step("12,500 tokens/s/GPU")
 MeasuredStep(kind='tokens_per_gpu', value=12500.0)
 
+>>> read_step(line).text, read_step("1,250 ms").text
+('6.2005 s', '1.25 s')
+
 Megatron-LM prints both where it logs throughput (megatron/training/training.py, training_log): of
 several lines the median counts, the first of three lines and more is left out, for it warms up.
 """
@@ -32,6 +35,15 @@ _UNITS = (
 _TYPED = re.compile(r"\s*([0-9][0-9,]*(?:\.[0-9]+)?)\s*([a-z/\s]*)\s*", re.IGNORECASE)
 
 
+SPELLED = {
+    "seconds": "s",
+    "tokens": "tokens/s",
+    "tokens_per_gpu": "tokens/s/GPU",
+    "tflops": "TFLOP/s",
+}
+"""The unit of each kind, which `read_step` reads."""
+
+
 @dataclass(frozen=True)
 class MeasuredStep:
     """What was measured. kind: seconds, tokens (a second, of all GPUs), tokens_per_gpu, or tflops
@@ -39,6 +51,12 @@ class MeasuredStep:
 
     kind: str
     value: float
+
+    @property
+    def text(self) -> str:
+        """It as it would be typed."""
+        number = f"{self.value:.9f}".rstrip("0").rstrip(".")
+        return f"{number} {SPELLED[self.kind]}"
 
 
 def read_step(text: str) -> MeasuredStep | None:
@@ -58,5 +76,10 @@ def read_step(text: str) -> MeasuredStep | None:
     return None
 
 
+def is_typed(text: str) -> bool:
+    """Whether a text is a number with its unit, and no log."""
+    return _TYPED.fullmatch(text) is not None
+
+
 def _positive(kind: str, value: float) -> MeasuredStep | None:
-    return MeasuredStep(kind, value) if 0 < value < 1e12 else None
+    return MeasuredStep(kind, value) if 1e-9 <= value < 1e12 else None

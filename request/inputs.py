@@ -39,7 +39,7 @@ from training.serving.weights import FORMATS
 from training.split import Split
 from training.traffic.demands import CP_ALGORITHMS
 
-from .errors import positive
+from .errors import measured_step, positive
 
 UNKNOWN = "own"
 """The model of which every size is typed: what is missing is asked for, not taken from another."""
@@ -325,8 +325,13 @@ class TrafficInputs:
 @dataclass(frozen=True)
 class EstimateInputs:
     own_step: Annotated[
-        str, _pasted("a measured step: seconds, tokens/s, TFLOP/s, or lines of Megatron's log")
+        str,
+        Input(
+            "a measured step: seconds, tokens/s, TFLOP/s, or lines of Megatron's log",
+            check=partial(measured_step, name="own_step"),
+        ),
     ] = ""
+    step_log: Annotated[str, _pasted("lines of Megatron's log that print that step")] = ""
 
 
 @dataclass(frozen=True)

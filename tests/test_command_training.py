@@ -127,6 +127,18 @@ def test_what_cannot_be_trained_is_one_line_with_options_that_work(command):
         assert ask(fixed).status == 0
 
 
+def test_traffic_has_a_column_of_measured_seconds_beside_those_at_link_speed():
+    words = "traffic --tp 8 --nodes 4 --pp 2 --model llama3-8b"
+    facts = json.loads(answered(f"{words} --format json").out)
+    columns, *rows = csv.reader(answered(f"{words} --format csv").out.splitlines())
+    at = columns.index("reached_seconds")
+    shown = {row[columns.index("operation")]: row[at] for row in rows}
+    assert shown["send_recv"] == "-"
+    (inside, *_) = [row for row in facts["rows"] if row["kind"] == "tp"]
+    assert float(shown[inside["operation"]]) == round(inside["reached_seconds"], 6)
+    assert "not measured" in {row[at] for row in rows}
+
+
 # -- sizes and names -----------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from request.state import State
 from training.clusters import CLUSTERS, row_type
 from training.machine import Machine, units
 from views.machine import doubts_html
-from views.traffic.view import traffic_html
+from views.traffic.view import links_text, traffic_html
 
 OWN = State(model="llama3-8b", tp=8, pp=1, cluster="own", capacity="80", nvlink="450", nic="400")
 
@@ -55,7 +55,22 @@ def test_the_view_of_an_unknown_network_draws_the_matrix_and_leads_to_the_input(
     shown = str(traffic_html(Context.of(State(cluster="a800", nodes=2, tp=8, pp=1, lang=language))))
     assert 'data-leads="field-nic"' in shown or 'data-control="nic"' in shown
     assert "matrix" in shown
-    assert {"en": "unknown", "zh": "未知"}[language] in shown
+    assert {"en": "then a network of unknown speed.", "zh": "其外网络速率未知"}[language] in shown
+
+
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ("dgx-h100", "NVLink 450 GB/s over 8 GPUs, then 50 GB/s a GPU, one way."),
+        ("l40s", "PCIe 31 GB/s over 8 GPUs, then a network of unknown speed, one way."),
+        ("mi300x", "links 448 GB/s over 8 GPUs (64 GB/s to any one), then 50 GB/s a GPU, one way."),
+        ("ascend-910b", "links of unknown speed over 8 GPUs, then a network of unknown speed."),
+    ],
+)
+def test_links_are_called_what_they_are_and_unknown_ones_say_so(cluster, said):
+    assert links_text(CLUSTERS[cluster], "8 GPUs", "en").endswith(f": {said}")
+    chinese = links_text(CLUSTERS[cluster], "8 个 GPU", "zh")
+    assert ("未知" in chinese) == ("unknown" in said)
 
 
 @pytest.mark.parametrize(

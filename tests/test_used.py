@@ -13,11 +13,14 @@ from request.answers.estimate.used import own_step, step_doubt, use_facts
 from request.answers.estimate.words import use_of
 from request.answers.search import search_facts
 from request.context import Context
+from request.link import from_query, to_query
 from request.state import State
 from request.trained import published
+from request.units import seconds_text
 from training.estimate import CAUSAL, FULL, Use, estimate, waterfall
 from training.models import MODELS
 from training.published import published_steps
+from views.base.html import tag
 from views.compare.view import compare_slide
 from views.estimate.view import estimate_summary
 from views.page import answer
@@ -210,6 +213,43 @@ def test_a_text_that_is_no_step_is_refused():
         own_step(context, context.trained.estimate(context.layout))
     assert refused.value.control == "own_step"
     assert MeasuredStep("seconds", 1.0) == read_step("1 s")
+
+
+def test_a_link_carries_a_typed_step_and_of_a_log_its_number_alone():
+    typed = State(own_step="430 TFLOP/s")
+    assert from_query(to_query(typed)) == typed
+    log = "".join(LINE.format(n=n, ms=ms) for n, ms in enumerate((99e3, 5e3, 6e3)))
+    of_log = State(own_step=f"{log} lm loss: 2.5E+00 |")
+    assert of_log.own_step == "5.5 s"
+    assert "loss" not in to_query(of_log)
+    assert to_query(State(step_log=log)) == ""
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_pasted_log_counts_and_its_number_can_be_put_into_links(language):
+    state = State(view="estimate", model="llama3-70b", nodes="8", tp=8, pp=2, lang=language)
+    pasted = state.changed({"own_step": "3 s", "step_log": LINE.format(n=1, ms="12500.0")})
+    typed = state.changed({"own_step": "12.5 s"})
+    shown, own = answer(pasted).picture, answer(typed).picture
+    keep = tag("button", data_set={"own_step": "12.5 s", "step_log": ""}).split(" ", 1)[1][:-10]
+    assert keep in shown
+    assert keep not in own
+    assert [seconds_text(12.5) in each for each in (shown, own)] == [True, True]
+    assert seconds_text(3.0) not in shown
+
+
+@pytest.mark.parametrize("name", ["own_step", "step_log"])
+def test_a_refusal_names_the_box_of_the_text(name):
+    context = shown("nemotron4-340b-6144", **{name: "soon"})
+    with pytest.raises(LayoutError) as refused:
+        own_step(context, context.trained.estimate(context.layout))
+    assert refused.value.control == name
+
+
+@pytest.mark.parametrize("text", ["8.25 s", "12,500.5 tok/s", "0.43 PFLOPs", "431.25 tokens/s/gpu"])
+def test_a_measured_step_is_written_as_it_is_read(text):
+    read = read_step(text)
+    assert read_step(read.text) == read
 
 
 def doubted(text: str, **changes: object):

@@ -17,12 +17,13 @@ from request.answers.estimate.used import (
 )
 from request.answers.estimate.words import KINDS, part_name, use_of
 from request.context import Context
+from request.state import State, is_empty
 from request.units import seconds_text
 from request.words import saying
 from training.estimate import Estimate, waterfall
 
 from ..base import form
-from ..base.html import fine, heads_of, table_html, tag, together
+from ..base.html import fine, fold, heads_of, table_html, tag, together
 from ..parts.machine import fp4_range
 
 LEAST = 0.0005
@@ -45,11 +46,21 @@ def used_html(context: Context, estimate: Estimate) -> tuple[tuple[Markup, ...],
         is_four = estimate.request.training.products == "nvfp4"
         lines += [fine(four)] if is_four else []
     falls = table_html(falls_table(estimate, seconds, language), "estimate-falls")
-    box = form.area("own_step", context.state)
     return (
         (tag("h3", say("falls_title")), falls),
-        together(*lines, fine(say("counted")), box),
+        together(*lines, fine(say("counted")), _boxes(context.state, own)),
     )
+
+
+def _boxes(state: State, own: OwnStep | None) -> Markup:
+    """What takes one's own step: typed, which links carry, or lines of a log, which they do not;
+    then its number can be put into them."""
+    language, log = state.language, form.area("step_log", state)
+    if own and not is_empty(state.step_log):
+        keep = MACHINE["keep_step"][language].format(step=own.read.text)
+        log = together(log, form.setter({"own_step": own.read.text, "step_log": ""}, keep))
+    typed = form.fields(form.text("own_step", state))
+    return together(typed, fold(MACHINE["step_of_log"][language], log))
 
 
 def _doubt(own: OwnStep, language: str) -> Markup:

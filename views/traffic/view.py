@@ -28,10 +28,10 @@ from request.model import model_name
 from request.trained import Trained
 from request.units import bracketed, bytes_text, seconds_text
 from request.words import saying
-from training.machine import Machine
+from training.machine import GB, Machine
 from training.traffic.demands import BEFORE, NEXT
 from training.traffic.per_step import Traffic, seconds_together
-from training.traffic.reached import reached_seconds
+from training.traffic.reached import SLOWEST, reached_seconds
 
 from ..base.html import (
     chips,
@@ -151,18 +151,43 @@ def job_texts(layout: Layout, trained: Trained, language: str) -> tuple[str, str
         micro_batches=counted(trained.training.micro_batches, "microbatch", language),
         micro_batch=say("sample" if b == 1 else "samples", count=b),
     )
-    links = say(
+    domain = counted(cluster.domain_of(layout.gpus_per_node), "gpu", language)
+    return job, links_text(cluster, domain, language)
+
+
+def links_text(machine: Machine, domain: str, language: str) -> str:
+    """The speed of the links inside a domain and beyond it, as far as they are known.
+
+    >>> from training.clusters import CLUSTERS
+    >>> links_text(CLUSTERS["mi300x"], "8 GPUs", "en").partition(": ")[2]
+    'links 448 GB/s over 8 GPUs (64 GB/s to any one), then 50 GB/s a GPU, one way.'
+    >>> links_text(CLUSTERS["ascend-910b"], "8 GPUs", "en").partition(": ")[2]
+    'links of unknown speed over 8 GPUs, then a network of unknown speed.'
+    """
+    say = saying(TRAFFIC, language)
+    speeds = {
+        "speed": f"{machine.nvlink / GB:,.0f} GB/s",
+        "pair": f"{machine.one_pair / GB:,.0f} GB/s",
+    }
+    if not machine.nvlink:
+        inside = "inside_unknown"
+    else:
+        inside = "inside" if machine.one_pair == machine.nvlink else "inside_pair"
+    outside = "outside" if machine.nic else "outside_unknown"
+    return say(
         "links",
-        cluster=cluster.name,
-        nvlink=_speed(cluster.nvlink, language),
-        domain=counted(cluster.domain_of(layout.gpus_per_node), "gpu", language),
-        nic=_speed(cluster.nic, language),
+        cluster=machine.name,
+        inside=say(inside, link=say(f"link_{_wires(machine)}"), domain=domain, **speeds),
+        outside=say(outside, speed=f"{machine.nic / GB:,.0f} GB/s"),
+        way=say("one_way") if machine.nvlink or machine.nic else "",
     )
-    return job, links
 
 
-def _speed(speed: float, language: str) -> str:
-    return f"{speed / 1e9:.0f} GB/s" if speed else TRAFFIC["unknown_speed"][language]
+def _wires(machine: Machine) -> str:
+    """What the links of a domain are called."""
+    if machine.maker != "nvidia":
+        return "own"
+    return "pcie" if 0 < machine.nvlink < SLOWEST else "nvlink"
 
 
 # -- tables --------------------------------------------------------------------------------------

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from descriptions import MACHINE
-from formats.measured_step import MeasuredStep, read_step
-from groups.errors import quoted
+from formats.measured_step import MeasuredStep
 from training.estimate import CAUSAL, FULL, Estimate, Use, seconds_of, waterfall
 from training.recipe import WIDE
 
 from ...context import Context
-from ...errors import refusal
+from ...errors import step_in
 from ...state import is_empty
 from ...words import saying
 
@@ -49,7 +48,7 @@ def step_doubt(own: OwnStep) -> StepDoubt | None:
     if own.read.kind in ("tflops", "tokens_per_gpu") and gpus > 1 and use.mfu() <= gpus:
         unit = {"tflops": "TFLOP/s", "tokens_per_gpu": "tokens/s/GPU"}[own.read.kind]
         instead = f"{own.read.value / gpus:.6g} {unit}"
-        return StepDoubt("all", {"own_step": instead}, instead)
+        return StepDoubt("all", {"own_step": instead, "step_log": ""}, instead)
     is_wide = use.request.training.products in WIDE
     if is_wide and use.mfu() * use.peak <= machine.fp8:
         return StepDoubt("eight", {"products": "fp8"}, "FP8")
@@ -67,16 +66,16 @@ def doubt_text(own: OwnStep, language: str) -> str:
 
 
 def own_step(context: Context, estimate: Estimate) -> OwnStep | None:
-    """The measured step that is typed or pasted; None without one.
+    """The measured step of the log that is pasted, else the one that is typed; None without one.
 
     Errors: LayoutError for a text that says none.
     """
-    text = context.state.own_step
+    state = context.state
+    name = "own_step" if is_empty(state.step_log) else "step_log"
+    text = getattr(state, name)
     if is_empty(text):
         return None
-    found = read_step(text)
-    if found is None:
-        raise refusal("not-a-step", "own_step", value=quoted(text.strip()))
+    found = step_in(text, name=name)
     seconds = seconds_of(estimate.request, found.kind, found.value)
     uses = [
         Use(estimate.request, seconds.get(name, seconds.get("", 0.0))) for name in (CAUSAL, FULL)
