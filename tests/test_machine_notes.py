@@ -55,7 +55,7 @@ def test_the_view_of_an_unknown_network_draws_the_matrix_and_leads_to_the_input(
     shown = str(traffic_html(Context.of(State(cluster="a800", nodes=2, tp=8, pp=1, lang=language))))
     assert 'data-leads="field-nic"' in shown or 'data-control="nic"' in shown
     assert "matrix" in shown
-    assert {"en": "then a network of unknown speed.", "zh": "其外网络速率未知"}[language] in shown
+    assert {"en": "then a network of unknown speed", "zh": "其外网络速率未知"}[language] in shown
 
 
 @pytest.mark.parametrize(
