@@ -8,10 +8,10 @@ llm-d-incubation/llm-d-modelservice charts/llm-d-modelservice/values.yaml (paral
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from groups.layout import Job
 from groups.notes import Note
@@ -26,6 +26,7 @@ from ..launch.meaning.choice import only_run
 from ..launch.sayings import Reading
 from ..launch.training import served_of
 from .build import Known, Sketch, machines, plan_read
+from .handover import refused_sizes
 from .kubernetes import ROLES_OF_KV, STARTS, is_manifest, is_recipe, pods_of, workers_of
 from .model import PlanRead
 from .settings import RoleSettings
@@ -35,9 +36,6 @@ PHASES = (
     *(Phase("decode", ("decode",)), Phase("serve", ("server",))),
 )
 KINDS = ("prefill", "decode")
-EQUAL = {"P2pNcclConnector": ("tp", "pp")}
-"""Connectors that hand a KV cache over between servers of equal sizes only, and these sizes
-(vllm-project/vllm vllm/distributed/kv_transfer/kv_connector/v1/p2p/p2p_nccl_connector.py)."""
 GRAPH = "spec.services."
 
 
@@ -50,6 +48,7 @@ class ServerRead:
     parts: Sequence[int] = ()  # none: as many as its sizes make
     count: int = 1
     connector: str = ""  # that hands its KV cache over
+    role: str = ""  # that the connector is told
 
     @property
     def job(self) -> Job:
@@ -99,12 +98,14 @@ def read_disaggregated(settings: RoleSettings) -> PlanRead:
     elif is_recipe(_names(reading)) or is_manifest(reading.text):
         pods = workers_of(settings) if is_recipe(_names(reading)) else pods_of(reading.text)
         found = [
-            ServerRead(pod.kind, _server(pod.text), pod.parts, pod.replicas, connector_in(pod.text))
+            ServerRead(
+                pod.kind, _server(pod.text), pod.parts, pod.replicas, *connector_in(pod.text)
+            )
             for pod in pods
         ]
     else:
         found = [
-            ServerRead(_kind(reading, run), _of_command(reading, run), connector=own)
+            ServerRead(_kind(reading, run), _of_command(reading, run), (), 1, *own)
             for run in _serving(reading)
             for own in [connector_in(_word(reading, run, "kv-transfer-config"))]
         ]
@@ -163,33 +164,35 @@ def _named(settings: RoleSettings, found: Sequence[ServerRead]) -> list[ServerRe
     return [replace(server, kind=kind) for server, kind in zip(found, kinds)]
 
 
-def connector_in(text: str) -> str:
-    """The connector that a server's options name.
+def connector_in(text: str) -> tuple[str, str]:
+    """The connector that a server's options name, and its role; of several connectors none, for
+    each of them may do it.
 
     >>> connector_in('{"kv_connector":"P2pNcclConnector","kv_role":"kv_producer"}')
-    'P2pNcclConnector'
+    ('P2pNcclConnector', 'kv_producer')
     """
-    match = _CONNECTOR.search(text)
-    return match[1] if match else ""
+    found = dict[str, list[str]]()
+    for match in _CONNECTOR.finditer(text):
+        found.setdefault(match[1], []).append(match[2])
+    names, roles = found.get("connector", []), found.get("role", [])
+    return names[0] if len(names) == 1 else "", roles[0] if roles else ""
 
 
-_CONNECTOR = re.compile(r"kv_connector[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(\w{1,80})")
+_CONNECTOR = re.compile(r"kv_(connector|role)[\\\"']{0,4}\s{0,4}[:=]\s{0,4}[\\\"']{0,4}(\w{1,80})")
 
 
 def _require_equal(servers: Sequence[ServerRead]) -> None:
     """Raises LayoutError for a connector that does not hand over between the servers' sizes."""
-    for first, other in pairwise(one for one in servers if one.connector in EQUAL):
-        for axis in EQUAL[first.connector]:
-            sizes = [getattr(one.job, axis) for one in (first, other)]
-            if sizes[0] != sizes[1]:
-                facts = {
-                    "connector": first.connector,
-                    "axis": axis,
-                    "kinds": f"{first.kind}, {other.kind}",
-                }
-                raise refusal(
-                    "connector-wants-equal", "paste", size=sizes[0], other=sizes[1], **facts
-                )
+    sides = [[one for one in servers if one.kind == kind] for kind in KINDS]
+    for first, other in itertools.product(*sides):
+        name = first.connector or first.job.framework
+        sizes = [
+            {axis: getattr(one.job, axis) for axis in ("tp", "pp", "cp")} for one in (first, other)
+        ]
+        refused = refused_sizes(name, *sizes, other.role)
+        if refused:
+            facts = {**refused._asdict(), "connector": name, "kinds": ", ".join(KINDS)}
+            raise refusal(f"connector-wants-{facts.pop('law')}", "paste", **facts)
 
 
 def _parts(gpus: int, each: int) -> list[int]:
