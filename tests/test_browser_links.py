@@ -31,12 +31,13 @@ from seen import seen
 from descriptions import LAUNCH_NOTES, PAGE, SHELL
 from formats.launch import emit, parse
 from groups import LayoutError
+from request.context import Context
 from request.link import from_query, to_query
 from request.named.launch import with_pasted
 from request.resolve import from_preset, resolve
 from request.state import State
 from request.words import sentence
-from views.launch.view import check_text
+from views.launch.view import check_text, training_or_none
 from views.server.lanes import BusyError, Lanes
 
 pytestmark = pytest.mark.browser
@@ -326,7 +327,8 @@ def test_copied_are_exactly_the_command_and_the_check_script(open_page, server):
     page.get_by_text(PAGE["check_show"]["en"], exact=True).click()
     page.locator("#picture details .copy").last.click()
     expect(page.locator("#picture details .copy").last).to_have_text(PAGE["copied"]["en"])
-    assert page.evaluate(copied) == check_text(resolve(controls))
+    training = training_or_none(Context.of(controls))
+    assert page.evaluate(copied) == check_text(resolve(controls), training=training)
 
 
 # --- Compare --------------------------------------------------------------------------------------

@@ -162,7 +162,7 @@ def test_sums_are_exact_for_the_largest_job():
     ("operation", "n", "gigabytes_per_second"),
     # 1 GB in 1 s, of NVIDIA/nccl-tests' factors: 2(n-1)/n, (n-1)/n, 1
     [("all-reduce", 2, 1.0), ("all-reduce", 8, 1.75), ("all-to-all", 8, 0.875),
-     ("send/recv", 8, 1.0)],
+     ("all-gather", 8, 0.875), ("reduce-scatter", 2, 0.5), ("send/recv", 8, 1.0)],
 )  # fmt: skip
 def test_bus_bandwidth_is_that_of_nccl_tests(operation, n, gigabytes_per_second):
     speeds = TOOL.bus_bandwidths(operation, [list(range(n))], [1.0] * n, 10**9)
@@ -274,6 +274,27 @@ def test_8_processes_are_as_the_layout_says(forked):
         if " ok " in line:
             slowest, median = map(float, line.split()[5:7])
             assert 0 < slowest <= median
+
+
+HSDP = Job(tp=2, framework="torchtitan", instances=2).layout()
+
+
+@runs(8, HSDP)
+def test_8_processes_gather_and_scatter_as_torchtitan_with_copies_does(forked):
+    shown, problems, statuses = forked
+    assert statuses == [0] * 8, problems
+    assert table(shown) == [
+        ["tp", "all-reduce", "2", "4", "ok"],
+        ["dp_replicate", "all-reduce", "2", "4", "ok"],
+        ["efsdp", "all-reduce", "4", "2", "ok"],
+        ["efsdp", "all-gather", "4", "2", "ok"],
+        ["efsdp", "reduce-scatter", "4", "2", "ok"],
+        ["loss", "all-reduce", "4", "2", "ok"],
+        ["dp_shard_cp", "all-reduce", "2", "4", "ok"],
+        ["dp_shard_cp", "all-gather", "2", "4", "ok"],
+        ["dp_shard_cp", "reduce-scatter", "2", "4", "ok"],
+    ]
+    assert shown.endswith("\nAll as the layout says: 8 ranks, 5 kinds of groups.\n")
 
 
 CUT = Job(gpus_per_node=16, tp=2, cp=4, pp=2, levels=(2, 2), instances=2).layout()

@@ -17,6 +17,7 @@ from groups import LayoutError, parse_mesh
 from groups.grouping import Grouping
 from groups.layout import Job, Layout
 from groups.presets import PRESETS
+from training.recipe import Training
 
 # -- the groups that it makes --------------------------------------------------------------------
 
@@ -42,7 +43,8 @@ def test_the_script_makes_the_groups_of_every_published_layout():
         script = loaded(check_script(layout))
         checked += 1
         for kind in script.KINDS:
-            assert script.groups_of(kind) == lists(layout.every[kind.name].groups()), (preset, kind)
+            made = layout.own.get(f"own.{kind.name}") or layout.every[kind.name]
+            assert script.groups_of(kind) == lists(made.groups()), (preset, kind)
     assert checked > 20
 
 
@@ -120,6 +122,58 @@ def test_what_training_does_besides_all_reduce_is_measured_too():
         "hcp-l0": "all-to-all",
     }
     assert set(ALSO.values()) < set(script.SHARE)
+
+
+BOTH = "all-gather reduce-scatter"
+CP, EP, PP = {"cp": "send/recv"}, {"ep": "all-to-all"}, {"pp": "send/recv"}
+
+OF_FRAMEWORKS = {
+    "torchtitan": (
+        {"tp": 2, "cp": 2, "instances": 2},
+        ["tp", "cp", "dp_shard", "dp_replicate", "efsdp", "dp", "loss", "dp_shard_cp"],
+        {**CP, "dp_shard_cp": BOTH, "efsdp": BOTH},
+    ),
+    "fsdp": ({"instances": 2}, ["dp_replicate", "dp_cp", "dp_shard_cp"], {"dp_shard_cp": BOTH}),
+    "pytorch-ddp": ({}, ["data"], {}),
+    "deepspeed-zeropp": (
+        {"hpz": 4},
+        ["all_to_all_global", "zero_param_intra", "data"],
+        {"data": BOTH, "zero_param_intra": "all-gather"},
+    ),
+    "deepspeed-mics": (
+        {"instances": 2},
+        ["param_shard", "param_repli", "data"],
+        {"param_shard": BOTH},
+    ),
+    "deepspeed-autoep": ({"tp": 2, "ep": 4}, ["tp", "dp", "ep", "edp"], EP),
+    "fairscale": ({"tp": 2, "pp": 2}, ["mp", "pp", "dp"], PP),
+}
+"""Sizes of 16 GPUs, the groups that are checked, and what else is measured of some."""
+
+
+@pytest.mark.parametrize("framework", OF_FRAMEWORKS)
+def test_each_frameworks_own_groups_are_checked_with_what_it_sends_in_them(framework):
+    sizes, names, also = OF_FRAMEWORKS[framework]
+    layout = Job(nodes=2, framework=framework, **sizes).layout()
+    script = loaded(check_script(layout))
+    assert [kind.name for kind in script.KINDS] == names
+    assert {kind.name: kind.also for kind in script.KINDS if kind.also} == also
+    for kind in script.KINDS:
+        own = layout.own[f"own.{kind.name}"]
+        assert sorted(map(sorted, script.groups_of(kind))) == sorted(map(sorted, own.groups()))
+
+
+def test_what_is_measured_follows_the_jobs_own_data_parallelism():
+    layout = Job(nodes=2, tp=2, framework="deepspeed").layout()
+    wanted = {0: "", 1: "all-gather", 2: "all-gather", 3: BOTH}
+    for zero, also in wanted.items():
+        how = Training(engine="zero", zero=zero)
+        kinds = {kind.name: kind.also for kind in loaded(check_script(layout, training=how)).KINDS}
+        assert kinds["data"] == also
+    plain = JOBS["a plain one"]
+    for how, also in ((Training(zero=0), ""), (Training(), BOTH), (Training(engine="ddp"), "")):
+        kinds = {kind.name: kind.also for kind in loaded(check_script(plain, training=how)).KINDS}
+        assert (kinds["dp-cp"], kinds["pp"]) == (also, "send/recv")
 
 
 # -- the text of it ------------------------------------------------------------------------------

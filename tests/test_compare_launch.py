@@ -36,7 +36,14 @@ from request.state import State
 from request.words import sentence, value_text
 from texts.sentences import note_text
 from views.base.html import unparted
-from views.launch.view import NEEDS_ANSWER, SHOWN_ITEMS, check_text, counts_as, launch_pictures
+from views.launch.view import (
+    NEEDS_ANSWER,
+    SHOWN_ITEMS,
+    check_text,
+    counts_as,
+    launch_pictures,
+    training_or_none,
+)
 from views.page import answer
 
 DATA = Path(__file__).parent / "data" / "launch_commands.json"
@@ -702,9 +709,10 @@ def test_the_check_is_a_script_about_the_layout_on_screen(controls):
     title = PAGE["check_show"]["en"]
     (fold,) = [one for one in select(page, "details") if written(one.first_child) == title]
     text = written(only(fold, "pre[tabindex='0']"))
-    assert text == check_text(layout)
+    training = training_or_none(Context.of(controls))
+    assert text == check_text(layout, training=training)
     ast.parse(text)
-    wanted = check_script(layout)
+    wanted = check_script(layout, training=training)
     facts = [line for line in text.splitlines() if not line.startswith("# ")]
     assert facts == [line for line in wanted.splitlines() if not line.startswith("# ")]
     assert f"\nWORLD_SIZE = {layout.world_size}\n" in text

@@ -66,7 +66,7 @@ class Kind(NamedTuple):
     stride: int = 1  # ... that stand so many places apart
     places: tuple[int, ...] = ()  # only these places of a line take part (none named: all)
     joined: int = 1  # so many lines in a row are one group
-    also: str = ""  # what is measured besides all-reduce: "all-to-all" or "send/recv"
+    also: str = ""  # what is measured besides all-reduce, as in SHARE, with spaces between them
 
 
 # -- what this script was written for --
@@ -207,6 +207,8 @@ def shortened(lines: list[str], most: int = MOST_LINES) -> list[str]:
 
 SHARE = {
     "all-reduce": lambda n: 2 * (n - 1) / n,
+    "all-gather": lambda n: (n - 1) / n,
+    "reduce-scatter": lambda n: (n - 1) / n,
     "all-to-all": lambda n: (n - 1) / n,
     "send/recv": lambda n: 1.0,
 }
@@ -225,7 +227,7 @@ def bus_bandwidths(
 
 
 WIDTH = max([len("kind"), *(len(kind.name) for kind in KINDS)])
-HEAD = f"{'kind':<{WIDTH}}  operation   ranks  groups  sums         min   median  slowest group"
+HEAD = f"{'kind':<{WIDTH}}  operation       ranks  groups  sums         min   median  slowest group"
 
 
 def row(
@@ -238,7 +240,7 @@ def row(
 ) -> str:
     """One line of the table: a kind and one of its operations."""
     sizes = sorted({len(ranks) for ranks in groups})
-    line = f"{name:<{WIDTH}}  {operation:<10}  {'-'.join(map(str, sizes[:1] + sizes[1:][-1:])):>5}"
+    line = f"{name:<{WIDTH}}  {operation:<14}  {'-'.join(map(str, sizes[:1] + sizes[1:][-1:])):>5}"
     line += f"  {len(groups):>6}  {f'{wrong} wrong' if wrong else 'ok':<9}"
     if not speeds:
         return line.rstrip()
@@ -332,6 +334,7 @@ class Cluster:
         count = buffer_size(operation, len(ranks), self.options.megabytes) // 4
         sent = self.torch.zeros(count, dtype=self.torch.float32, device=self.device)
         got = sent if operation == "all-reduce" else self.torch.empty_like(sent)
+        part = got[: count // len(ranks)]  # of all-gather and reduce-scatter
         place = ranks.index(self.rank)
         after, before = ranks[(place + 1) % len(ranks)], ranks[place - 1]
         dist = self.dist
@@ -339,6 +342,10 @@ class Cluster:
         def run() -> None:
             if operation == "all-reduce":
                 dist.all_reduce(sent, group=group)
+            elif operation == "all-gather":
+                dist.all_gather_into_tensor(sent, part, group=group)
+            elif operation == "reduce-scatter":
+                dist.reduce_scatter_tensor(part, sent, group=group)
             elif operation == "all-to-all":
                 dist.all_to_all_single(got, sent, group=group)
             else:  # to the next stage while the one before sends, round a ring
@@ -357,8 +364,9 @@ class Cluster:
 
 
 def buffer_size(operation: str, ranks: int, megabytes: float) -> int:
-    """Bytes of a rank's buffer: numbers of 4 bytes, for all-to-all in equal parts for all ranks."""
-    parts = ranks if operation == "all-to-all" else 1
+    """Bytes of a rank's buffer: numbers of 4 bytes, in equal parts for all ranks where each has
+    one of its own."""
+    parts = ranks if operation in ("all-to-all", "all-gather", "reduce-scatter") else 1
     return max(int(megabytes * 10**6) // 4 // parts, 1) * parts * 4
 
 
@@ -380,7 +388,7 @@ def check(cluster: Cluster, kind: Kind, hosts: Sequence[str]) -> tuple[list[str]
     seen = cluster.everyone(got, f"{kind.name}: comparing all ranks")
     differences = sum_differences(kind.name, groups, seen)
     rows = []
-    for operation in filter(None, ("all-reduce", kind.also)):
+    for operation in ("all-reduce", *kind.also.split()):
         speeds = []
         # To measure groups that are not those of the layout might wait for ever.
         if cluster.options.megabytes and not differences:

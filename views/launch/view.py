@@ -37,6 +37,7 @@ from request.state import State, is_empty, require_choice
 from request.units import ranges_text
 from request.words import control_label, fix_label, saying, sentence, value_text
 from training.configs.compact import is_config
+from training.recipe import Training
 
 from ..base import form
 from ..base.html import button, cell, fold, heading, numbered, row, table, tag, together
@@ -58,7 +59,7 @@ def launch_html(context: Context) -> Markup:
     return together(
         _pasted(layout, state, language),
         _commands(context),
-        _check(layout, placement_or_none(context), language),
+        _check(context),
     )
 
 
@@ -435,18 +436,30 @@ def _written(layout: Layout, model: dict[str, object], framework: str, language:
 # -- the check -----------------------------------------------------------------------------------
 
 
-def _check(layout: Layout, placement: Placement | None, language: str) -> Markup:
-    """The check script for the machines that the Hosts view names."""
-    text = check_text(layout, placement)
+def _check(context: Context) -> Markup:
+    """The check script for the machines that the Hosts view names, and the job's training."""
+    language = context.language
+    text = check_text(context.layout, placement_or_none(context), training_or_none(context))
     return together(
         heading(PAGE["check_title"][language], tag("p", PAGE["check_body"][language])),
         fold(PAGE["check_show"][language], form.copyable(text, language)),
     )
 
 
-def check_text(layout: Layout, placement: Placement | None = None) -> str:
+def training_or_none(context: Context) -> Training | None:
+    """The job's training; None where its model or batch is refused, and of a server."""
+    if context.layout.is_server:
+        return None
+    with suppress(LayoutError):
+        return context.trained.training
+    return None
+
+
+def check_text(
+    layout: Layout, placement: Placement | None = None, training: Training | None = None
+) -> str:
     job = f"{layout.nodes} x {layout.gpus_per_node} GPUs"
-    return check_script(layout, job_text=job, placement=placement)
+    return check_script(layout, job_text=job, placement=placement, training=training)
 
 
 def launch_pictures(context: Context) -> Pictures:
