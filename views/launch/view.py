@@ -448,8 +448,6 @@ def _check(context: Context) -> Markup:
 
 def training_or_none(context: Context) -> Training | None:
     """The job's training; None where its model or batch is refused, and of a server."""
-    if context.layout.is_server:
-        return None
     with suppress(LayoutError):
         return context.trained.training
     return None
