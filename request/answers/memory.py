@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from formats.values import Document
 from training.estimate.memory import fit_of
+from training.memory.optimizing import optimizer_step
 from training.memory.per_stage import StageMemory, largest
 
 from ..context import Context
@@ -87,7 +88,9 @@ def memory_per_rank(context: Context, capacity: float = 0.0, cluster: str = "dgx
     All ranks of a stage hold the same: weights, gradients, optimizer state, activations and what
     else there is, each in bytes. "needed_bytes" adds what a GPU must have beside tensors; nine of
     ten real runs need between memory_low_bytes and memory_high_bytes. "fit" is "fits", "close"
-    where the limit lies between these, or "over"; "fits" is false only then.
+    where the limit lies between these, or "over"; "fits" is false only then. "optimizer_step" has
+    the bytes that the optimizer's step allocates beside what stays between two steps, null where
+    that is unknown, and why: "foreach", "foreach_sgd", "fused", "matrix" or "unknown".
 
     Args:
         capacity: memory of one GPU in GiB (2**30 bytes); 0: the cluster's.
@@ -108,6 +111,7 @@ def memory_facts(context: Context) -> dict[str, object]:
     trained = context.trained
     stages, fit = trained.stages(), fit_of(trained.request(context.layout))
     fullest = largest(stages)
+    step = optimizer_step(trained.model, trained.split, trained.training, fullest.parts)
     return {
         **job_facts(trained),
         "capacity_bytes": trained.capacity,
@@ -116,6 +120,7 @@ def memory_facts(context: Context) -> dict[str, object]:
         "fullest_bytes": fullest.total,
         "host_bytes_per_rank": fit.host,
         **measured_facts(context),
+        "optimizer_step": step._asdict(),
         "ranks_per_stage": context.layout.world_size // trained.split.pp,
         "stages": [
             {

@@ -39,6 +39,11 @@ STATES = ("weights", "copies", "gradients", "optimizer")
 """What a rank holds from the first op to the last, and between two steps."""
 
 
+def between_steps(parts: Mapping[str, float]) -> float:
+    """Bytes that stay between two steps."""
+    return sum(parts.get(name, 0.0) for name in STATES)
+
+
 class Point(NamedTuple):
     """A rank at one time: bytes by part."""
 

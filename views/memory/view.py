@@ -25,6 +25,8 @@ from request.units import bytes_text, gib, interval_text
 from request.words import change_label, control_label, fix_label, saying, tried
 from training.adapters import adapters
 from training.estimate.memory import FITS, OVER, SPREAD, fit_of
+from training.memory.moments import between_steps
+from training.memory.optimizing import optimizer_step
 from training.memory.per_stage import StageMemory, largest
 from training.model import BIASES
 from training.models import MODELS
@@ -227,9 +229,23 @@ def _noted(context: Context) -> list[str]:
     )
     if training.rule.placement == "both ways":
         notes.append(say("note_twice"))
+    notes += _own_step(trained, say)
     if training.is_adapted:
         notes.append(_lora(trained, say))
     return notes
+
+
+def _own_step(trained: Trained, say: Callable[..., str]) -> list[str]:
+    """What the optimizer's step allocates on the fullest stage; nothing of a fused one."""
+    stage, training = largest(trained.stages()), trained.training
+    step = optimizer_step(trained.model, trained.split, training, stage.parts)
+    if step.bytes is None:
+        return [say("note_step_unknown", optimizer=say(f"optimizer_{training.optimizer}"))]
+    if not step.bytes:
+        return []
+    total = between_steps(stage.parts) + step.bytes
+    then = say(f"note_step_{'above' if total > stage.total else 'below'}", total=gib(total))
+    return [say(f"note_step_{step.why}", bytes=bytes_text(step.bytes), then=then)]
 
 
 def _lora(trained: Trained, say: Callable[..., str]) -> str:
