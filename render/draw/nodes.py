@@ -10,16 +10,13 @@ from groups.group_names import main_axis
 
 from ..marks import BASELINE, LABEL, LOOKS, Blocks, Lines, Mark, Words
 from ..palette import GROUP_INK, KIND_COLOURS, PLAIN_CELL
-from ..scenes.nodes import HEAD, KEY_LINE, PAD, Box, Inner, NodesPicture
+from ..scenes.nodes import HEAD, KEY_LINE, PAD, SAMPLE, Box, Inner, NodesPicture, wide_of
 
 LETTER = 0.62
 """The approximate width of a letter in font sizes: exact widths are for files alone."""
 
 NUMBERED, PARTED = 20.0, 3.0
 """The least pixels of a cell with its rank, and of one separated from the next."""
-
-SAMPLE = 34.0
-"""The length of a line in the legend, in pixels."""
 
 
 def colour_of(kind: str, theme: str) -> str:
@@ -108,14 +105,14 @@ def _inner(inner: Inner, box: Box, theme: str) -> Iterator[Mark]:
 def _key(picture: NodesPicture, theme: str) -> Iterator[Mark]:
     """The legend: a line for each kind in its colour and thickness, then the scale of
     thicknesses."""
-    look, y = LOOKS[theme], picture.bottom
+    look, (left, y) = LOOKS[theme], picture.key
     for kind, width, text in picture.kinds:
         middle = y + KEY_LINE / 2
-        yield Lines([((0.0, middle), (SAMPLE, middle))], colour_of(kind, theme), width)
-        yield Words(SAMPLE + 8, middle + BASELINE * LABEL, text, LABEL, look.ink)
+        yield Lines([((left, middle), (left + SAMPLE, middle))], colour_of(kind, theme), width)
+        yield Words(left + SAMPLE + 8, middle + BASELINE * LABEL, text, LABEL, look.ink)
         y += KEY_LINE
-    x, middle = 0.0, y + KEY_LINE / 2
+    x, middle = left, y + KEY_LINE / 2
     for width, text in picture.scale:
         yield Lines([((x, middle), (x + SAMPLE, middle))], look.quiet, width)
         yield Words(x + SAMPLE + 6, middle + BASELINE * LABEL, text, LABEL, look.quiet)
-        x += SAMPLE + 6 + len(text) * LETTER * LABEL + 22
+        x += SAMPLE + 28 + wide_of(text)

@@ -174,15 +174,38 @@ class NodesPicture:
 
     @property
     def height(self) -> float:
-        return self.bottom + KEY_LINE * (len(self.kinds) + bool(self.scale)) + 6
+        foot = self.key[1] + KEY_LINE * (len(self.kinds) + bool(self.scale)) + 6
+        return max(self.bottom, foot)
+
+    @cached_property
+    def key(self) -> tuple[float, float]:
+        """Where the legend begins: right of the boxes if it has room there, else below them."""
+        right = max((box.x + box.wide for box in self.boxes), default=0.0) + KEY_APART
+        texts = [SAMPLE + 8 + wide_of(text) for *_, text in self.kinds]
+        texts.append(sum(SAMPLE + 28 + wide_of(text) for _, text in self.scale))
+        is_beside = right + max(texts) <= self.width
+        return (right, self.boxes[0].y) if is_beside else (0.0, self.bottom)
 
     @cached_property
     def box_of(self) -> dict[int, Box]:
         return {box.number: box for box in self.boxes}
 
 
-KEY_LINE = 20.0
-"""Pixels from one line of the legend to the next."""
+KEY_LINE, KEY_APART, SAMPLE = 20.0, 32.0, 34.0
+"""Pixels from one line of the legend to the next, from the boxes to a legend beside them, and the
+length of its lines."""
+
+LETTER, CHINESE = 6.9, 12.0
+"""Pixels of a letter of the legend, at most."""
+
+
+def wide_of(text: str) -> float:
+    """The pixels that a text of the legend takes at most.
+
+    >>> wide_of("pp"), wide_of("组")
+    (13.8, 12.0)
+    """
+    return sum(CHINESE if letter > "\u2fff" else LETTER for letter in text)
 
 
 def threads_of(kind: str, groups: np.ndarray, size: int, each: float) -> Iterator[Thread]:

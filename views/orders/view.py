@@ -72,7 +72,9 @@ def orders_html(context: Context) -> Markup:
     is_small = layout.world_size <= PANEL_LIMIT
     pictures = _jobs(compared) if is_small else _overviews(compared)
     below = _panels(compared) if is_small else ""
-    shown = (_switch(compared), pictures, card_html(compared.spec, has_line=False), below)
+    card = card_html(compared.spec, has_line=False)
+    beside = tag("div", tag("div", pictures), card, class_="order-shown")
+    shown = (_switch(compared), beside, below)
     parts = (head, inputs, *shown, _table(compared), _framework(layout, language))
     return framed(compared.spec, "orders", *parts)
 

@@ -16,10 +16,13 @@ from groups.layout import Layout
 from groups.mesh import require_rank
 from groups.placement import Placement, local_rank, node_of, nodes_spanned
 from groups.stages.holdings import local_experts, sample_starts, sequence_chunks
+from render.scenes.job_plan import HALF, WHOLE
+from render.svg.job import job_svg
 from request.answers.pipeline.inputs import Stage, stages_by_rank
 from request.answers.ranks import rank_card, shared_by_ranks
 from request.context import Context, of_server
 from request.hosts import placement_or_none
+from request.resolve import sizes_of
 from request.state import State, is_empty
 from request.trained import batch_of, readers_of
 from request.units import ranges_text, ranks_text
@@ -27,11 +30,13 @@ from request.words import saying, sentence
 
 from ..base import form
 from ..base.hosts import hosts_cell, hosts_head
-from ..base.html import cell, chips, dotted, heading, row, table, tag, together
+from ..base.html import cell, chips, dotted, figure, heading, row, table, tag, together
 from ..base.names import folding_names, rare_names
 from ..base.problems import leads_html
 from ..base.view import View
+from ..parts.job import described, job_of_grid, spec_of
 from ..parts.levels import same_groups
+from ..parts.shown import marked
 
 SAMPLES = 4
 """The most micro-batches whose samples the card lists."""
@@ -48,15 +53,32 @@ def ranks_html(context: Context) -> Markup:
     layout, state = context.layout, context.known
     chosen = state.values["rank"]
     placement = placement_or_none(context)
-    shared = _together(context, placement)
+    numbers, asked, shared = _together(context, placement)
     try:
         rank = require_rank(layout.mesh, 0 if chosen is None else chosen)
     except LayoutError as error:
-        return together(shared, _refused(error, context.language))
+        return together(asked, shared, _refused(error, context.language))
     card = _Card(layout, state, rank, context.language, placement, rare_names(context))
     facts = (together(tag("dt", name), tag("dd", text)) for name, text in card.facts())
     title = PAGE["rank_title"][context.language].format(rank=rank)
-    return together(shared, heading(title), card.groups(), tag("dl", *facts, class_="rank"))
+    told = tag("div", heading(title), tag("dl", *facts, class_="rank"))
+    drawn = tag("div", *_pictures(context, numbers), class_="jobs")
+    return together(asked, tag("div", drawn, told, class_="rank-shown"), shared, card.groups())
+
+
+def _pictures(context: Context, numbers: Sequence[int]) -> Iterator[Markup]:
+    """The picture of the job with the groups of the chosen rank, by grid; the pasted ranks have
+    dashed frames."""
+    layout, language, spec = context.layout, context.language, spec_of(context)
+    outlined = np.isin(np.arange(layout.world_size), numbers) if len(numbers) else None
+    for name, mesh, groupings in spec.sides:
+        groupings = marked(layout, groupings)
+        picture = job_of_grid(spec, mesh, groupings, WHOLE if len(spec.sides) == 1 else HALF)
+        places = [spec.script_groups.index(grouping) for grouping in groupings]
+        text = described(layout, picture, groupings, language)
+        caption = PAGE[name][language] + PAGE["colon"][language] + sizes_of(mesh)
+        drawn = job_svg(picture, text, places, outlined=outlined)
+        yield figure(caption if len(spec.sides) > 1 else "", drawn)
 
 
 _Lines = dict[str, Callable[[dict[str, int]], str | Markup]]
@@ -218,34 +240,35 @@ def _fold_of(names: Iterable[str], rare: Collection[str]) -> str | None:
     return "folded" if all(name in rare for name in names) else None
 
 
-def _together(context: Context, placement: Placement | None) -> Markup:
-    """The groups that hold all the pasted ranks, smallest first."""
+def _together(
+    context: Context, placement: Placement | None
+) -> tuple[Sequence[int], Markup, Markup]:
+    """The pasted ranks; the box with the answer; the groups that hold them all, smallest first."""
     layout, ranks, language = context.layout, context.state.ranks, context.language
     say, box = saying(PAGE, language), form.fields(form.area("ranks", context.state, rows=1))
+    title = say("together_title")
     if is_empty(ranks):
-        return together(heading(say("together_title"), tag("p", say("together_empty"))), box)
-    head = heading(say("together_title"))
+        return (), together(heading(title, tag("p", say("together_empty"))), box), Markup()
     try:
         numbers, _ = named_ranks(ranks, layout.world_size)
     except LayoutError as error:
-        return together(head, box, tag("div"), _refused(error, language))
+        return (), together(heading(title), box, tag("div"), _refused(error, language)), Markup()
     groups = [grouping for grouping in layout.every.values() if grouping.size > 1]
     shared, apart = shared_groups(groups, numbers)
     count = counted(len(numbers), "rank", language)
-    understood = tag("p", say("together_ranks", ranks=ranges_text(numbers), count=count))
+    understood = say("together_ranks", ranks=ranges_text(numbers), count=count)
     rows = []
     for group in shared:
         indices = ", ".join(map(str, dict.fromkeys(group.indices)))
         rows.append(_group_row(layout, group.names, indices, group.ranks, placement))
     parts = (say("together_part", kind=kind.name, count=kind.groups) for kind in apart)
     kinds = say("and_list").join(parts)
-    return together(
-        head,
-        box,
-        tag("div", understood, tag("p", _verdict(shared, len(numbers), language))),
+    answer = tag("p", joined([_verdict(shared, len(numbers), language), understood], language))
+    found = together(
         table(_heads("ranks", placement, language), rows, "shared") if shared else "",
         tag("p", say("together_apart", kinds=kinds)) if apart else "",
     )
+    return numbers, together(heading(title, answer), box), found
 
 
 def _verdict(shared: list[SharedGroups], number: int, language: str) -> str:
