@@ -20,6 +20,7 @@ from training.models import MODELS
 from training.recipe import Training
 from training.sharding.held import LayersHeld, modules_held, seat_of, sharding_of, unlike
 from training.sharding.muon import loads
+from training.sharding.sent import exchanges
 from training.sharding.step import play_modules, rules_of
 from training.split import Split
 from training.traffic.demands import demands
@@ -207,3 +208,19 @@ def test_the_stages_of_zero_are_told_as_the_framework_holds_them(framework):
     both = (stage.parameters.dense, stage.parameters.experts)
     for part, size in model_states(both, trained.split, trained.training).items():
         assert stage.parts[part] == pytest.approx(size, rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["bf16-bf16", "fp16-fp16"])
+@pytest.mark.parametrize("pp", [1, 2])
+def test_deepspeed_cuts_the_optimizer_of_16_bits_through_stages_without_zero(pp, precision):
+    """DeepSpeed 0.19.8 runtime/engine.py:2316-2320: BF16_Optimizer for bf16 with a pipeline."""
+    model, split = MODELS["llama3-8b"].model, Split(dp=4, pp=pp)
+    how = Training(engine="zero", zero=0, precision=precision, micro_batches=4)
+    stage = memory_per_stage(model, split, how)[0]
+    elements = sum((stage.parameters.dense, stage.parameters.experts))
+    is_cut = pp > 1 and precision == "bf16-bf16"
+    state = 12 if precision == "bf16-bf16" else 16
+    assert stage.parts["optimizer"] == pytest.approx(state * elements / (4 if is_cut else 1))
+    assert stage.parts["gradients"] == pytest.approx((4 if is_cut else 2) * elements)
+    rows = [row.operation for row in exchanges(how, split)]
+    assert rows == ["all_reduce", *["all_gather"] * is_cut]

@@ -269,7 +269,7 @@ def model_states(
     """
     ranks, frozen = training.ranks_sharing(split), parameters[2:]
     if training.engine != "megatron":
-        how = element_bytes(training)
+        how = element_bytes(training, split.pp)
         sizes: dict[str, Number] = {
             part: sum(each * n / (share if is_cut else 1) for n, share in zip(parameters, ranks))
             for part, (each, is_cut) in how.items()

@@ -34,7 +34,7 @@ from .step import Seat
 from .units import WRAPPINGS, Mesh1D, Module, local_parameters, modules_of, places_of
 from .value import DataParallel
 from .words import CUTS
-from .zero import ZeroConfig
+from .zero import ZeroConfig, has_bf16_optimizer
 
 States = dict[str, float]
 """Bytes by part of a rank's memory: weights, gradients, optimizer; and gathered, what is whole on
@@ -82,17 +82,22 @@ def _stored(training: Training) -> str:
     return "bf16" if training.precision == "bf16" else "fp32"
 
 
-def element_bytes(training: Training) -> dict[str, tuple[float, bool]]:
-    """Bytes of a parameter's states, and whether ranks cut them, by part of the memory.
+def element_bytes(training: Training, pp: int = 1) -> dict[str, tuple[float, bool]]:
+    """Bytes of a parameter's states, and whether ranks cut them, by part of the memory; pp: the
+    stages, with which DeepSpeed may cut more.
 
     >>> element_bytes(Training(engine="fsdp2", zero=3))
     {'weights': (4, True), 'gradients': (4, True), 'optimizer': (8.0, True)}
     >>> element_bytes(Training(engine="zero", zero=1, precision="bf16-bf16"))
     {'weights': (2, False), 'gradients': (2, False), 'optimizer': (12.0, True)}
+    >>> element_bytes(Training(engine="zero", zero=0, precision="bf16-bf16"), pp=2)
+    {'weights': (2, False), 'gradients': (4, False), 'optimizer': (12.0, True)}
     """
     precision, zero = PRECISIONS[training.precision], training.zero
-    sizes = (precision.weight, precision.gradient, training.optimizer_bytes)
-    cut = (zero >= 3, zero >= 2, zero >= 1)
+    own = has_bf16_optimizer(training, pp)
+    gradient = precision.gradient + (BYTES["bf16"] if own else 0)
+    sizes = (precision.weight, gradient, training.optimizer_bytes)
+    cut = (zero >= 3, zero >= 2, zero >= 1 or own)
     if training.engine in ("ddp", "fsdp2"):
         each = BYTES[_stored(training)]
         sizes, cut = (
@@ -135,9 +140,8 @@ def _of_zero(split: Split, training: Training, parameters: tuple[float, float]) 
     for elements, ranks in zip(parameters, training.ranks_sharing(split)):
         cut += elements / ranks
     found = {
-        "weights": precision.weight * (cut if zero == 3 else whole),
-        "gradients": precision.gradient * (cut if zero >= 2 else whole),
-        "optimizer": training.optimizer_bytes * (cut if zero else whole),
+        part: each * (cut if is_cut else whole)
+        for part, (each, is_cut) in element_bytes(training, split.pp).items()
     }
     if zero:
         found["gathered"] = float(precision.gradient * min(whole, BUCKET))

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from ..recipe import PRECISIONS, Training
 from ..split import Split
 from .record import BYTES
-from .zero import ZeroConfig
+from .zero import ZeroConfig, has_bf16_optimizer
 
 SHARD, REPLICA = "shard", "replica"
 """Among whom: ranks that cut one copy of the states, or that hold the same part of several."""
@@ -134,7 +134,7 @@ def _zero(
         return [*rows, _row("gradients", "reduce_scatter", gradient, m, "backward")]
     times, beside = (m, "backward") if zero == 2 else (1, "last_backward")
     rows = [_row("gradients", "all_reduce", gradient, times, beside)]
-    if zero:
+    if zero or has_bf16_optimizer(training, split.pp):
         rows.append(_row("parameters", "all_gather", weight, 1, "first_forward"))
     return rows
 

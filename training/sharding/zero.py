@@ -1,6 +1,7 @@
 """DeepSpeed's ZeRO: what a config says, and how its states are cut.
 
-    stage 0    gradients all-reduced behind the last micro-batch
+    stage 0    gradients all-reduced behind the last micro-batch; with stages of a pipeline and 16
+               bits the optimizer is cut as in stage 1 (`has_bf16_optimizer`)
     stage 1    the same, in buckets; one all-gather of the updated weights
     stage 2    gradients all-reduced behind every micro-batch
     stage 3    weights gathered module by module (`zero3`), gradients reduce-scattered behind every
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..errors import require_choice
+from ..recipe import Training
 from .units import ModuleParameter
 
 ALIGNMENT = 2
@@ -50,6 +52,16 @@ class ZeroConfig:
     def __post_init__(self) -> None:
         require_choice("zero", self.stage, (0, 1, 2, 3))
         require_choice("format", self.format, ("bf16", "fp16", "fp32"))
+
+
+def has_bf16_optimizer(training: Training, pp: int) -> bool:
+    """Whether DeepSpeed wraps its BF16_Optimizer round a job without ZeRO: with stages and weights
+    of 16 bits. It cuts the optimizer's states all the same, keeps gradients in 16 bits beside its
+    sums, and gathers the updated weights (0.19.8 deepspeed/runtime/engine.py:2316-2320,
+    bf16_optimizer.py:173-191 and 599, pipe/engine.py:838-862).
+    """
+    is_bf16 = training.precision.startswith("bf16")
+    return training.engine == "zero" and not training.zero and is_bf16 and pp > 1
 
 
 def partition(parameter: ModuleParameter, ranks: int) -> int:

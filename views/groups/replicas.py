@@ -121,7 +121,8 @@ def data_of(context: Context, rows: Sequence[Traffic], plan: PipelinePlan) -> di
         told = [[_count(n), bytes_text(sent)] for n, sent in zip(one.counts, one.sent)]
         what = f"{'experts_' * one.of_experts}{one.what}"
         ops[one.when].append([what, one.operation, groups.index(group), told])
-    is_cut = element_bytes(context.trained.training)["optimizer"][1]
+    trained = context.trained
+    is_cut = element_bytes(trained.training, trained.split.pp)["optimizer"][1]
     return {"groups": [_spelled(group) for group in groups], "ops": ops, "whole": not is_cut}
 
 

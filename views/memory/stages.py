@@ -138,7 +138,7 @@ def _formulas(trained: Trained, stage: StageMemory, language: str) -> dict[str, 
     is_own = training.engine != "megatron"
     own = {
         part: _states(trained, stage, each, is_cut=is_cut)
-        for part, (each, is_cut) in element_bytes(training).items()
+        for part, (each, is_cut) in element_bytes(training, split.pp).items()
     }
     if frozen := stage.trained[2:]:
         ranks = training.ranks_sharing(split) if element_bytes(training)["weights"][1] else (1, 1)
