@@ -39,7 +39,7 @@ def style() -> str:
     for number, fill in enumerate(op_colours()):
         name, reads = _name(number), ink(fill)
         rules.append(f".op-{name}{{fill:{fill};background:{fill};color:{reads}}}")
-        rules.append(f".on-{name}{{fill:{reads}}}")
+        rules.append(f".on-{name}{{fill:{reads};color:{reads}}}")
     return "".join(rules)
 
 

@@ -26,6 +26,9 @@ from ..base import form
 from ..base.html import fine, fold, heads_of, table_html, tag, together
 from ..parts.machine import fp4_range
 
+SUCH_AS = "12.3 s, 430 TFLOP/s"
+"""Measured steps as they may be typed."""
+
 LEAST = 0.0005
 """Share of the step from which on a cause is shown."""
 
@@ -59,8 +62,9 @@ def _boxes(state: State, own: OwnStep | None) -> Markup:
     if own and not is_empty(state.step_log):
         keep = MACHINE["keep_step"][language].format(step=own.read.text)
         log = together(log, form.setter({"own_step": own.read.text, "step_log": ""}, keep))
-    typed = form.fields(form.text("own_step", state))
-    return together(typed, fold(MACHINE["step_of_log"][language], log))
+    typed = form.fields(form.text("own_step", state, hint=SUCH_AS))
+    is_open = not is_empty(state.step_log)
+    return together(typed, fold(MACHINE["step_of_log"][language], log, is_open=is_open))
 
 
 def _doubt(own: OwnStep, language: str) -> Markup:

@@ -73,7 +73,9 @@ def _part(part: ZoomPart, is_chosen: bool, tab: int) -> Markup:
     kind = _class(part.kind) + " on" * is_chosen
     need, text = LETTERS * advance(part.text) + 8.0, Markup()
     if part.text and need <= WIDE * part.wide:
-        text = tag("span", part.text, class_="only-wide" if need > NARROW * part.wide else None)
+        inks = [f"on-{part.kind.lower()}0"] if part.kind in PHASES else []
+        inks += ["only-wide"] if need > NARROW * part.wide else []
+        text = tag("span", part.text, class_=" ".join(inks) or None)
     if not part.sets:
         return tag("i", text, class_=kind, style=place, title=part.says)
     marks = {"data_set": texts_of(part.sets), "aria_label": part.says, "title": part.says}

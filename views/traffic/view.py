@@ -16,6 +16,7 @@ from descriptions import (
     PURPOSES,
     TRAFFIC,
     ZOOMS,
+    close_up,
     counted,
     joined,
 )
@@ -174,13 +175,14 @@ def links_text(machine: Machine, domain: str, language: str) -> str:
     else:
         inside = "inside" if machine.one_pair == machine.nvlink else "inside_pair"
     outside = "outside" if machine.nic else "outside_unknown"
-    return say(
+    sentence = say(
         "links",
         cluster=machine.name,
         inside=say(inside, link=say(f"link_{_wires(machine)}"), domain=domain, **speeds),
         outside=say(outside, speed=f"{machine.nic / GB:,.0f} GB/s"),
         way=say("one_way") if machine.nvlink or machine.nic else "",
     )
+    return close_up(sentence)
 
 
 def _wires(machine: Machine) -> str:
