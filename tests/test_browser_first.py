@@ -5,69 +5,13 @@ from __future__ import annotations
 import pytest
 from addresses import expect_address, follow_link
 from browser import expect, overflow, settle, show
-from test_browser_access import BRINGS, open_state
+from test_browser_access import open_state
+from test_browser_looks import WITHIN
 
-from descriptions import PAGE, VIEWS
+from descriptions import PAGE
 from request.state import State
 
 pytestmark = pytest.mark.browser
-
-FIRST = {
-    "groups": "svg.job",
-    "roles": ".cluster, svg",
-    "nodes": ".nodes-map.wide",
-    "orders": "svg.panel, svg.overview",
-    "ranks": ".shared, .peers",
-    "collectives": "svg.collectives-exchange",
-    "pipeline": "svg.pipeline-strip",
-    "memory": ".memory-bars",
-    "traffic": "svg.traffic-matrix",
-    "estimate": ".estimate-parts",
-    "search": ".search-table",
-    "moves": "svg.moves-job",
-    "compare": ".costs",
-    "hang": "svg.heat",
-    "slow": "svg.lost",
-    "hosts": ".audit, svg",
-    "launch": ".verdict",
-}
-"""What each view is about: its first picture; else its bars, its table or its verdict."""
-
-WITHIN = 350
-"""Pixels from the top of a window of 1400 by 900 within which it begins."""
-
-JOBS = {
-    "16 GPUs": {},
-    "32 GPUs with cp, which do not fit": {"nodes": "4", "cp": "2", "model": "llama3-405b"},
-    "2,048 GPUs": {"nodes": "256", "tp": "8", "pp": "16", "ep": "8", "etp": "1",
-                   "model": "deepseek-v3"},
-    "two roles": {"nodes": "8", "tp": "4", "model": "qwen3-8b",
-                  "roles": "*actor@0;rollout@0-63:vllm,tp=2"},
-}  # fmt: skip
-
-TOLD_FIRST = ("hang", "slow")
-"""Views whose picture comes after a verdict of several lines: with tabs of roles above, later."""
-
-OWN = {"compare": {"kept": "?v=2&tp=4&zero=1"}}
-"""What a view is told here."""
-
-
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("job", JOBS)
-def test_the_first_picture_of_every_view_begins_within_350_pixels(shared_page, job, language):
-    assert {*FIRST} == {*VIEWS}
-    late = {}
-    for view, picture in FIRST.items():
-        brought = {**BRINGS.get(view, {}), **OWN.get(view, {})}
-        if view == "hosts":
-            brought = {"hosts": f"n[1-{JOBS[job].get('nodes', 2)}]"}
-        open_state(shared_page, view=view, lang=language, **{**JOBS[job], **brought})
-        first = shared_page.locator(f"#picture :is({picture})").first
-        top = first.evaluate("one => one.getBoundingClientRect().top + scrollY")
-        if top > WITHIN and not ("roles" in JOBS[job] and view in TOLD_FIRST):
-            late[view] = round(top)
-    assert late == {}
-
 
 EXAMPLES = {"compare": "kept", "hang": "evidence", "hosts": "hosts", "launch": "paste"}
 """Views that wait for something, by the field that takes it."""

@@ -7,35 +7,14 @@ import re
 import pytest
 from addresses import follow_link
 from browser import box, expect, expect_layout, overflow, slider
-from test_browser_access import BRINGS, open_state
+from test_browser_access import open_state
 
-from descriptions import VIEWS
 from views.base.html import UNITS
 from views.client.widgets import ROOM
 
 pytestmark = pytest.mark.browser
 
 PHONE = {"width": 400, "height": 860}
-
-JOBS = {
-    "16 GPUs": {},
-    "18 GPUs": {"nodes": "3", "gpus_per_node": "6", "tp": "3"},
-    "2,048 GPUs": {"nodes": "256", "tp": "8", "pp": "16", "ep": "8", "etp": "1",
-                   "model": "deepseek-v3"},
-}  # fmt: skip
-
-PARTED = """() => {
-  const units = /\\d (?:(?:[kMGTP]i?B|[mµ]?s|T?FLOP)\\b|个|层|次).{0,9}/u;
-  const walk = document.createTreeWalker(document.querySelector('#main'), NodeFilter.SHOW_TEXT);
-  const parted = [];
-  while (walk.nextNode()) {
-    const within = walk.currentNode.parentElement;
-    if (within.closest('pre, code, svg, option')) continue;
-    parted.push(...(units.exec(walk.currentNode.data) ?? []));
-  }
-  return parted;
-}"""
-"""Numbers that a line may part from their unit."""
 
 
 @pytest.fixture
@@ -48,78 +27,6 @@ def phone(shared_page):
 
 def test_what_the_browser_says_has_the_units_of_the_server():
     assert f"/{UNITS}/g" in (ROOM / "shared.js").read_text(encoding="utf-8")
-
-
-HIDDEN = """() => {
-  const found = [];
-  for (const one of document.querySelectorAll('#main *:not(svg *)')) {
-    if (!one.checkVisibility() || one.closest('.search-table thead')) continue;
-    const isCut = ['hidden', 'clip'].includes(getComputedStyle(one).overflowX);
-    const isWide = one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 2;
-    if (isWide && (isCut || one.matches('td, th'))) found.push(one.textContent);
-  }
-  const names = [...document.querySelectorAll('.job .rows text, .traffic-matrix .rows text')];
-  const boxes = names.filter((one) => one.checkVisibility()).map((one) => {
-    const box = one.getBoundingClientRect();
-    const picture = one.closest('svg');
-    const {left} = picture.getBoundingClientRect();
-    const isCut = getComputedStyle(picture).overflow !== 'visible' && box.left < left;
-    if (isCut) found.push(one.textContent);
-    return [one, box];
-  });
-  boxes.forEach(([one, box], at) => {
-    const next = boxes[at + 1];
-    if (!next || next[0].parentNode !== one.parentNode) return;
-    const across = Math.min(box.right, next[1].right) - Math.max(box.left, next[1].left);
-    const down = Math.min(box.bottom, next[1].bottom) - Math.max(box.top, next[1].top);
-    if (across > 1 && down > box.height / 2) found.push(one.textContent);
-  });
-  return found;
-}"""
-"""Texts that are cut, or that lie over their neighbours."""
-
-NARROW = {
-    "32 GPUs": {"nodes": "4", "tp": "1", "pp": "8", "ep": "2", "etp": "1"},
-    "256 GPUs": {"nodes": "32", "pp": "8", "cp": "8", "ep": "8", "etp": "1"},
-    "16,384 GPUs": {"nodes": "2048", "tp": "8", "pp": "16"},
-}
-
-
-SEEN = [*((320, job) for job in NARROW), *zip((768, 1120, 1400), NARROW)]
-"""Widths with jobs: the narrowest has no room, each of the others its own way of folding."""
-
-
-@pytest.mark.parametrize(("width", "job"), SEEN)
-def test_no_text_is_cut_and_none_lies_over_another(shared_page, width, job):
-    before, hidden = shared_page.viewport_size, {}
-    shared_page.set_viewport_size({"width": width, "height": 860})
-    for view in VIEWS:
-        open_state(shared_page, view=view, **{**BRINGS.get(view, {}), **NARROW[job]})
-        hidden[view] = shared_page.evaluate(HIDDEN)
-    shared_page.set_viewport_size(before)
-    assert {view: found for view, found in hidden.items() if found} == {}
-
-
-SMALL = """() => [...document.querySelectorAll('#main svg text')].filter((one) =>
-  one.textContent.trim() && one.checkVisibility()).flatMap((one) => {
-    const {a, b, c, d} = one.getScreenCTM();
-    const size = parseFloat(getComputedStyle(one).fontSize) * Math.sqrt(Math.abs(a * d - b * c));
-    const kind = one.closest('svg').classList[0];
-    return size < 10 ? [`${kind} ${one.textContent} ${size.toFixed(1)}`] : [];
-  })"""
-"""Texts of pictures whose letters are below 10 pixels."""
-
-
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("language", ["en", "zh"])
-def test_letters_of_pictures_are_large_and_no_line_parts_a_number_from_its_unit(
-    phone, job, language
-):
-    found = {}
-    for view in VIEWS:
-        open_state(phone, view=view, lang=language, **{**JOBS[job], **BRINGS.get(view, {})})
-        found[view] = phone.evaluate(PARTED), phone.evaluate(SMALL)[:3]
-    assert {view: both for view, both in found.items() if any(both)} == {}
 
 
 TAGS = """() => [...document.querySelectorAll('#main .tags')].flatMap((tags) => {

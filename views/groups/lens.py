@@ -31,7 +31,7 @@ from request.trained import GIB
 from request.units import bytes_text, ranges_text
 from request.words import saying
 
-from ..base.html import as_json
+from ..base.html import as_json, unparted
 from ..parts.chain import ROLES, chain_of
 from ..parts.measured import measured, outlier_name, outlier_text, range_of
 from ..parts.numbers import numbers_html
@@ -266,7 +266,7 @@ LENSES: dict[str, Callable[[Context], dict[str, object]]] = {
 def scaled(shares: np.ndarray, texts: Sequence[str], scale: Sequence[str]) -> dict[str, object]:
     return {
         "shares": np.round(np.minimum(shares, 1.0), DIGITS).tolist(),
-        "said": list(texts),
+        "said": [unparted(text) for text in texts],
         "scale": list(scale),
     }
 
