@@ -46,7 +46,7 @@ def _over_step(inputs: CommandLine) -> object:
     from render.pictures import Sheet
     from render.scenes.over_step import over_step_chart
     from request.answers.over_step import held_over_step, over_step_words
-    from request.endpoint import job_facts
+    from request.trained_endpoint import job_facts
 
     with ranked_context(inputs) as context:
         held, facts = held_over_step(context), job_facts(context.trained)

@@ -11,11 +11,11 @@ from formats.values import Document
 from groups.errors import LayoutError
 from groups.layout import Job
 from request.context import Context
-from request.endpoint import TRAINING, changes_of, fixes_tried
 from request.inputs import FIELDS, UNKNOWN
 from request.resolve import fields_of_job, layout_for
 from request.state import State
 from request.trained import machine_of_state, published
+from request.trained_endpoint import TRAINING, changes_of, fixes_tried
 from texts.sentences import note_text
 from training.clusters import machine_of
 from training.configs.compact import compact

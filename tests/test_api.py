@@ -23,8 +23,9 @@ from request.answers.compare.api import SERVING
 from request.answers.launch import OPEN_TRAINING
 from request.answers.moves.api import PLAN
 from request.answers.moves.cache import CACHED
-from request.endpoint import LAYOUT, TRAINING
+from request.endpoint import LAYOUT
 from request.state import texts_of
+from request.trained_endpoint import TRAINING
 from views.all import ENDPOINTS
 from views.page import answer
 

@@ -20,11 +20,12 @@ from groups.layout import LATER, Job, job_fields
 from request.answers.memory import SERVED
 from request.answers.slow.files import example
 from request.context import Context
-from request.endpoint import LAYOUT, OF_MODEL, TRAINING, job_facts
+from request.endpoint import LAYOUT
 from request.inputs import FIELDS, STARTS, fields_of
 from request.link import from_query, to_query
 from request.named.launch import SAYABLE, UNSAYABLE
 from request.state import State
+from request.trained_endpoint import OF_MODEL, TRAINING, job_facts
 from training.model import Model
 from training.models import MODELS
 from training.recipe import Training

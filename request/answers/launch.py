@@ -14,14 +14,9 @@ from formats.launch.emit import emitted
 from groups.layout import Layout
 
 from ..endpoint import (
-    CHANGES,
     LAYOUT,
-    OF_TRAINING,
-    RENAMED,
     Parameters,
-    context_of,
     endpoint,
-    fixes_tried,
     layout_of,
     names_of,
     parameter,
@@ -31,6 +26,7 @@ from ..endpoint import (
 from ..hosts import placement_from
 from ..named.launch import UNSAYABLE, options_of_page
 from ..state import require_choice
+from ..trained_endpoint import CHANGES, OF_TRAINING, RENAMED, context_of, fixes_tried
 
 MOST_LISTED = 4096
 """The most ranks of a server whose groups an answer lists."""

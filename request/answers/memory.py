@@ -11,23 +11,18 @@ from training.memory.optimizing import optimizer_step
 from training.memory.per_stage import StageMemory, largest
 
 from ..context import Context
-from ..endpoint import (
-    CHANGES,
-    LAYOUT,
-    Parameters,
-    changes_of,
-    empty_if_zero,
-    fit_facts,
-    fixes_tried,
-    job_facts,
-    layout_of,
-    parameter,
-    serving,
-    training_endpoint,
-)
+from ..endpoint import LAYOUT, Parameters, empty_if_zero, layout_of, parameter, serving
 from ..served import server_facts
 from ..state import State
 from ..trained import Trained
+from ..trained_endpoint import (
+    CHANGES,
+    changes_of,
+    fit_facts,
+    fixes_tried,
+    job_facts,
+    training_endpoint,
+)
 from .estimate.measured import measured_facts
 from .over_step import over_step_facts
 

@@ -11,7 +11,7 @@ from training.memory.per_stage import PARTS
 from training.pipeline.plan import KINDS
 
 from ..context import Context
-from ..endpoint import job_facts
+from ..trained_endpoint import job_facts
 from ..units import gib
 from ..words import saying
 from .pipeline.inputs import clock_of

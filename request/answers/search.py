@@ -14,7 +14,8 @@ from training.search import alone, compared, order_of, published_layouts, search
 from training.split import SIZES
 
 from ..context import Context
-from ..endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
+from ..endpoint import empty_if_zero
+from ..trained_endpoint import fit_facts, fixes_tried, job_facts, training_endpoint
 from ..units import gib, seconds_text
 from ..words import value_text, within_sentence
 from .estimate.measured import measured_facts

@@ -13,8 +13,8 @@ from training.traffic.per_step import Traffic, traffic
 from training.traffic.reached import reached_seconds
 
 from ..context import Context
-from ..endpoint import fixes_tried, job_facts, training_endpoint
 from ..trained import Trained
+from ..trained_endpoint import fixes_tried, job_facts, training_endpoint
 from .estimate.measured import measured_facts
 from .estimate.words import estimate_facts
 from .memory import host_facts

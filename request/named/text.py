@@ -17,12 +17,12 @@ from groups.presets import PUBLISHED
 from training.models import MODELS
 
 from ..context import Context
-from ..endpoint import OF_TRAINING
 from ..errors import refusal
 from ..link import changes_from, from_query
 from ..resolve import fields_of_job
 from ..state import State, is_empty, texts_of
 from ..trained import published
+from ..trained_endpoint import OF_TRAINING
 from .kept import FROM_HERE, own_of, query_of, with_job
 from .launch import training_fields, with_pasted
 
@@ -132,7 +132,7 @@ def of_document(text: str, document: Mapping[str, object]) -> State:
 
 
 TRAINING_FIELDS = tuple(name for name in OF_TRAINING if name not in ("vpp", "spread", "account"))
-"""Fields of the page among the training facts of `request.endpoint.job_facts`."""
+"""Fields of the page among the training facts of `request.trained_endpoint.job_facts`."""
 
 
 def answers_of(text: str) -> dict[str, str]:

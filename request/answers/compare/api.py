@@ -10,23 +10,13 @@ from groups.grouping import Grouping
 from groups.layout import Layout, job_fields
 
 from ...context import Context
-from ...endpoint import (
-    LAYOUT,
-    TRAINING,
-    Parameters,
-    empty_if_zero,
-    fit_facts,
-    fixes_tried,
-    job_facts,
-    require_text,
-    serving,
-    trainable_of,
-)
+from ...endpoint import LAYOUT, Parameters, empty_if_zero, require_text, serving
 from ...named.kept import SHOWN
 from ...named.text import context_named
 from ...resolve import layout_for, main_groupings
 from ...served import server_facts
 from ...trained import cluster_of
+from ...trained_endpoint import TRAINING, fit_facts, fixes_tried, job_facts, trainable_of
 from ..estimate.measured import measured_facts
 from ..estimate.words import estimate_facts, order_facts
 from ..memory import SERVED

@@ -7,7 +7,8 @@ import json
 from training.estimate import MeasuredRun, sources
 
 from ...context import Context
-from ...endpoint import empty_if_zero, fit_facts, fixes_tried, job_facts, training_endpoint
+from ...endpoint import empty_if_zero
+from ...trained_endpoint import fit_facts, fixes_tried, job_facts, training_endpoint
 from .measured import measured_facts
 from .used import use_facts
 from .words import estimate_facts

@@ -18,22 +18,13 @@ from training.moves.cost import balance, busiest, least_seconds, seconds_of
 from training.moves.senders import RULES
 
 from ...context import Context
-from ...endpoint import (
-    LAYOUT,
-    TRAINING,
-    Parameter,
-    Parameters,
-    changes_of,
-    fixes_tried,
-    require_text,
-    serving,
-    trainable_of,
-)
+from ...endpoint import LAYOUT, Parameter, Parameters, require_text, serving
 from ...errors import refusal
 from ...model import model_of
 from ...named.text import context_named, plan_named
 from ...roles.opened import state_of_plan
 from ...state import is_empty
+from ...trained_endpoint import TRAINING, changes_of, fixes_tried, trainable_of
 from .sides import ROLE, cluster_used, moves_between, role_side, size_text
 
 OF_PLAN = (

@@ -14,19 +14,11 @@ from training.moves.handover import handover_seconds
 from training.serving.server import CACHES
 
 from ...context import Context
-from ...endpoint import (
-    CHANGES,
-    LAYOUT,
-    Parameters,
-    changes_of,
-    layout_of,
-    parameter,
-    require_text,
-    serving,
-)
+from ...endpoint import LAYOUT, Parameters, layout_of, parameter, require_text, serving
 from ...model import model_of
 from ...named.text import context_named
 from ...state import State
+from ...trained_endpoint import CHANGES, changes_of
 from .api import side_facts
 from .sides import cluster_used
 from .transfer import LayoutTransfer, other_side
