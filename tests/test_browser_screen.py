@@ -302,7 +302,7 @@ def test_a_frame_of_another_page_has_no_room_without_content(open_page, server):
     page.goto(f"{server}?v=2&embed=1")
     expect(page.locator(".hero .told .gpu b")).to_have_text("GPU 0")
     expect(page.locator(".hero .told .gpu b")).to_be_visible()
-    wait_until(page, "() => document.querySelector('.costs').textContent.includes('of 80 GiB')")
+    wait_until(page, "() => /of 80\\sGiB/.test(document.querySelector('.costs').textContent)")
     at = page.evaluate(BELOW)
     assert 0 < at[".hero .card"]["top"] - at[".film-track"]["bottom"] < 30
     assert 0 < at["#whole"]["top"] - at[".hero .card"]["bottom"] < 30

@@ -192,7 +192,7 @@ def test_badges_stand_beside_the_row_of_the_chosen_gpu_and_say_what_it_sends(ope
 def test_the_card_says_what_its_gpu_costs_without_a_jump(open_page):
     page = open_page()
     below = page.locator(".kinds").bounding_box()["y"]
-    wait_until(page, "() => document.querySelector('.costs').textContent.includes('of 80 GiB')")
+    wait_until(page, "() => /of 80\\sGiB/.test(document.querySelector('.costs').textContent)")
     assert page.locator(".kinds").bounding_box()["y"] == below
     before = page.text_content(".costs")
     type_sizes(page, tp=4)
