@@ -221,7 +221,9 @@ class CollectivesInputs:
         float | None,
         _positive("collective_gbs", "GB/s of a GPU's link, one way", "the cluster's"),
     ] = None
-    bucket_scheme: Annotated[str, Input("how gradients are reduced", choices=SCHEMES)] = "ddp"
+    bucket_scheme: Annotated[
+        str, Input("how gradients are reduced", choices=SCHEMES, otherwise="the job's")
+    ] = "ddp"
     bucket_layers: Annotated[
         int | None, Input("layers that one rank holds", most=128, otherwise="the job's")
     ] = None

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from training.collectives.buckets import (
     DDP_CAPS,
     MIB,
+    SCHEMES,
     BucketModel,
     Task,
     all_reduce_tasks,
@@ -31,6 +32,13 @@ from training.collectives.cost import bytes_per_rank
 from training.model import Model
 from training.models import MODELS
 from training.parameters import layer_parameters, on_one_rank
+from training.recipe import Training
+from training.sharding import ddp, zero_steps
+from training.sharding.held import seat_of, sharding_of
+from training.sharding.layers import as_sent, scheme_of, tensors_of_layer
+from training.sharding.step import play
+from training.sharding.units import parameters_of
+from training.sharding.zero import ZeroConfig
 from training.split import Split
 
 RECORDED = json.loads(
@@ -260,3 +268,87 @@ def test_first_bucket_is_small_so_that_communication_starts_early():
     sizes = list(layer_tensors(1024)) * 8
     assert [4 * sum(sizes[place] for place in first)] == [4 * (4 * 1024**2 + 1024)]
     assert all(sum(4 * sizes[place] for place in bucket) >= 25 * MIB for bucket in others[:-1])
+
+
+# The job's own data parallelism, beside what its law plays of layers alone.
+
+GPT = Model(layers=5, hidden=1024, heads=8, ffn=2816, vocabulary=4096, sequence=64, gated=True)
+
+
+def as_the_job(training: Training, split: Split, layers: int = 5) -> list[Task]:
+    """The tasks of its layers, each of a millisecond."""
+    tensors = tensors_of_layer(GPT, split, training, 0)
+    d = training.ranks_sharing(split)[0]
+    base = BucketModel(layers, tensors, d, 1e-3, 1e11)
+    model = as_sent(base, training, split, 1e10)
+    return SCHEMES[scheme_of(training)](model)
+
+
+def carried(tasks: list[Task]) -> list[tuple[str, float]]:
+    return [(task.what, task.size) for task in tasks if task.lane != "compute"]
+
+
+@pytest.mark.parametrize("reshard", ["default", "never"])
+@pytest.mark.parametrize("copies", [1, 2])
+def test_fsdp_in_time_sends_what_its_hooks_do_of_layers(reshard, copies):
+    split = Split(dp=8)
+    training = Training(engine="fsdp2", zero=3, reshard=reshard, instances=copies)
+    played = play(GPT, sharding_of(training, split), seat_of(split, training)).record.collectives
+    wanted = [
+        (call.op, float(max(call.bytes_in, call.bytes_out)))
+        for call in played
+        if call.unit and call.unit.startswith("layers.")
+    ]
+    found = carried(as_the_job(training, split))
+    assert Counter(found) == Counter(wanted)
+    # And in that order, but for the all-reduces, which run beside the other two.
+    assert [one for one in found if one[0] != "all_reduce"] == [
+        one for one in wanted if one[0] != "all_reduce"
+    ]
+
+
+def test_ddp_in_time_closes_its_buckets_where_torch_does():
+    split, training = Split(dp=8), Training(engine="ddp", zero=0)
+    layers = [each for layer in range(5) for each in parameters_of(GPT, layer)]
+    found = ddp.buckets_of(ddp.readiness(layers), (ddp.FIRST, ddp.OTHERS), 4)
+    wanted = [("all_reduce", 4.0 * sum(each.elements for each in bucket)) for bucket in found]
+    assert carried(as_the_job(training, split)) == wanted
+    assert len(wanted) > 3
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_deepspeed_in_time_fills_its_buckets(stage, monkeypatch):
+    """With buckets of 20 million elements, a tenth of which a layer has."""
+    monkeypatch.setattr("training.collectives.buckets.BUCKET_OF_ZERO", 20_000_000)
+    split = Split(dp=8)
+    training = Training(engine="zero", zero=stage, precision="bf16-bf16")
+    layers = [each for layer in range(5) for each in parameters_of(GPT, layer)]
+    config = ZeroConfig(stage, reduce_bucket=20_000_000)
+    wanted = [("all_reduce", 2.0 * size) for size in zero_steps.reductions(layers, config, 8)]
+    if stage:
+        wanted.append(("all_gather", 2.0 * sum(each.elements for each in layers)))
+    tasks = as_the_job(training, split)
+    if stage:
+        assert carried(tasks) == wanted
+    else:  # whose matrices stand in a layer in another order
+        sizes = [size for _, size in carried(tasks)]
+        assert sum(sizes) == sum(size for _, size in wanted)
+        assert len(sizes) == len(wanted)
+        assert min(sizes[:-1]) > 2.0 * 20_000_000
+    first = next(event for event in timed(tasks) if event.task.what == "all_reduce")
+    assert (first.start >= 5e-3 - 1e-12) is (stage == 0)
+
+
+def test_the_scheme_is_the_jobs_own():
+    wanted = {
+        ("megatron", 0): "megatron",
+        ("megatron", 1): "sharded",
+        ("megatron", 3): "zero3",
+        ("ddp", 0): "ddp",
+        ("fsdp2", 0): "ddp",
+        ("fsdp2", 3): "fsdp",
+        ("zero", 2): "deepspeed",
+        ("zero", 3): "zero3",
+    }
+    for (engine, zero), scheme in wanted.items():
+        assert scheme_of(Training(engine=engine, zero=zero)) == scheme

@@ -470,6 +470,7 @@ def test_every_word_of_the_view_is_used():
     built = {f"buckets_{one}" for one in SCHEMES} | {f"buckets_about_{one}" for one in SCHEMES}
     built |= {f"buckets_{what}" for what in
               ("forward", "backward", "all_reduce", "reduce_scatter", "all_gather")}  # fmt: skip
+    built |= {f"buckets_sync_{when}" for when in ("every", "last", "replicas")}
     built |= {f"collectives_values_{one}" for one in ("count", "rank", "ones")}
     built |= {f"collectives_{one}" for one in
               ("title", "body", "forward", "backward", "back", "next", "play", "stop",

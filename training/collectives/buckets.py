@@ -15,12 +15,20 @@ With a sharded (distributed) optimizer, ZeRO-1, a bucket is reduce-scattered ins
 updates its shard, and the new parameters are all-gathered: the two halves of an all-reduce, with
 the optimizer step between them. ZeRO-3 keeps the parameters sharded too: they are gathered before
 each layer's forward and again before its backward (arXiv:1910.02054, sections 5 and 7).
+
+    FSDP          a layer is one unit; of several copies (HSDP) what a reduce-scatter leaves is
+                  all-reduced between them, on a lane of its own; weights that are kept whole are
+                  not gathered again
+    DeepSpeed     stages 0 to 2 all-reduce whole gradients in buckets of 500 million elements: 0
+                  behind the backward, 1 and 2 during it; 1 and 2 gather all weights in the end
+
+Sources of these two: training.sharding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..kinds import LayerKind
@@ -124,7 +132,9 @@ def model_tensors(model: Model, split: Split, kind: LayerKind) -> tuple[int, ...
 class Task:
     """Work of a lane, after the tasks with the indices ``after`` in the same list."""
 
-    lane: str  # "compute" or "network"; a lane does one task at a time, in order
+    lane: (
+        str  # "compute", "network", "copies" between them; a lane does one task at a time, in order
+    )
     what: str  # "forward", "backward", "optimizer", or a collective of training.collectives.cost
     number: int  # index of the layer or bucket, from 0
     seconds: float
@@ -180,6 +190,12 @@ class BucketModel:
     d: int  # ranks of the data parallel group
     backward_seconds: float  # of one layer; forward takes half of it
     bytes_per_second: float  # of one rank, one way
+    weight: int = PARAMETER_BYTES  # of a parameter as it is gathered
+    gradient: int = GRADIENT_BYTES  # of a gradient as it is reduced
+    keeps_whole: bool = False  # whether FSDP's weights stay whole from forward to backward
+    stage: int = 2  # of DeepSpeed's ZeRO
+    copies: int = 1  # of what FSDP cuts
+    between: float = 0.0  # bytes per second between copies
 
     @property
     def layer_parameters(self) -> int:
@@ -207,7 +223,7 @@ def gradient_buckets(model: BucketModel, scheme: str) -> list[list[int]]:
     """
     sizes = model.gradients
     if scheme == "ddp":
-        return buckets([size * GRADIENT_BYTES for size in sizes], DDP_CAPS)
+        return buckets([size * model.gradient for size in sizes], DDP_CAPS)
     cap = sum(sizes) + 1 if scheme == "one" else megatron_bucket_parameters(model.d)
     return buckets(sizes, [cap])
 
@@ -222,7 +238,7 @@ def all_reduce_tasks(model: BucketModel, scheme: str, op: str = "all_reduce") ->
             layer = model.layers - 1 - place // len(model.tensors)
             share = sizes[place] / model.layer_parameters
             tasks.append(Task("compute", "backward", layer, share * model.backward_seconds))
-        size = sum(sizes[place] for place in bucket) * GRADIENT_BYTES
+        size = sum(sizes[place] for place in bucket) * model.gradient
         tasks.append(model.task(op, number, (len(tasks) - 1,), size))
     return tasks
 
@@ -243,7 +259,7 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
     tasks.append(Task("compute", "optimizer", 0, 0.0, waits))
     gathers = list(enumerate(gradient_buckets(model, "sharded")))[::-1]  # first layers come first
     for number, bucket in gathers:
-        size = sum(model.gradients[place] for place in bucket) * PARAMETER_BYTES
+        size = sum(model.gradients[place] for place in bucket) * model.weight
         tasks.append(model.task("all_gather", number, (optimizer,), size))
     for layer in range(model.layers):
         first = (model.layers - 1 - layer) * len(model.tensors)
@@ -258,8 +274,9 @@ def sharded_tasks(model: BucketModel) -> list[Task]:
 
 
 def zero3_tasks(model: BucketModel) -> list[Task]:
-    """ZeRO-3: all-gathers of each layer's parameters for forward and backward, reduce-scatters of
-    gradients.
+    """ZeRO-3 and FSDP: all-gathers of each layer's parameters for forward and, unless they are kept
+    whole, for backward; reduce-scatters of gradients, and between copies all-reduces of what these
+    leave.
 
     A layer is gathered while the layer before it computes.
 
@@ -267,28 +284,104 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
     >>> whats = [task.what for task in zero3_tasks(model)]
     >>> whats.count("all_gather"), whats.count("reduce_scatter")
     (6, 3)
+    >>> kept = zero3_tasks(replace(model, keeps_whole=True, copies=2, between=1e9))
+    >>> [sum(task.what == what for task in kept) for what in ("all_gather", "all_reduce")]
+    [3, 3]
     """
     tasks: list[Task] = []
     computed: list[int] = []
-    size = model.layer_parameters * PARAMETER_BYTES
-    gradients = model.layer_parameters * GRADIENT_BYTES
+    size = model.layer_parameters * model.weight
+
+    def reduce(layer: int) -> None:
+        tasks.extend(_reduced(model, layer, computed[-1], len(tasks)))
+
     passes = [("forward", layer, 0.5) for layer in range(model.layers)]
     passes += [("backward", layer, 1.0) for layer in reversed(range(model.layers))]
     for what, layer, share in passes:
         ahead = tuple(computed[-2:-1])  # memory for two layers at a time
-        gather = len(tasks)
-        tasks.append(model.task("all_gather", layer, ahead, size))
+        after = (len(tasks),)
+        if what == "forward" or not model.keeps_whole:
+            tasks.append(model.task("all_gather", layer, ahead, size))
+        else:
+            after = ()
         # The last reduce-scatter comes after this all-gather, which the next layer needs.
         if what == "backward" and layer < model.layers - 1:
-            tasks.append(model.task("reduce_scatter", layer + 1, (computed[-1],), gradients))
+            reduce(layer + 1)
         computed.append(len(tasks))
-        tasks.append(Task("compute", what, layer, share * model.backward_seconds, (gather,)))
-    return [*tasks, model.task("reduce_scatter", 0, (computed[-1],), gradients)]
+        tasks.append(Task("compute", what, layer, share * model.backward_seconds, after))
+    reduce(0)
+    return tasks
+
+
+def _reduced(model: BucketModel, layer: int, computed: int, at: int) -> Iterator[Task]:
+    """The reduction of a layer's gradients, behind its backward; at: the place of the first."""
+    gradients = model.layer_parameters * model.gradient
+    yield model.task("reduce_scatter", layer, (computed,), gradients)
+    if model.copies > 1:
+        part = gradients / model.d
+        seconds = least_seconds("all_reduce", model.copies, part, model.between)
+        yield Task("copies", "all_reduce", layer, seconds, (at,), part)
+
+
+BUCKET_OF_ZERO = 500_000_000
+"""Elements of a bucket of DeepSpeed (reduce_bucket_size)."""
+
+
+def deepspeed_tasks(model: BucketModel) -> list[Task]:
+    """DeepSpeed's stages 0 to 2: whole gradients are all-reduced; weights gathered in the end.
+
+    >>> model = BucketModel(4, layer_tensors(4096), 8, 1e-3, bytes_per_second=1e11)
+    >>> [task.size / 1e9 for task in deepspeed_tasks(model) if task.lane == "network"]
+    [1.87949056, 1.34258688, 1.61103872]
+    """
+    tasks: list[Task] = []
+    reduced: list[int] = []
+    filled = 0
+
+    def reduce() -> None:
+        nonlocal filled
+        task = model.task("all_reduce", len(reduced), (), filled * model.gradient)
+        behind = (len(tasks) - 1,) if model.stage else ()
+        tasks.append(replace(task, after=behind))
+        reduced.append(len(tasks) - 1)
+        filled = 0
+
+    sizes = model.gradients
+    for place, size in enumerate(sizes):
+        if model.stage and filled and filled + size > BUCKET_OF_ZERO:
+            reduce()
+        layer = model.layers - 1 - place // len(model.tensors)
+        seconds = size / model.layer_parameters * model.backward_seconds
+        tasks.append(Task("compute", "backward", layer, seconds))
+        filled += size
+    last = len(tasks) - 1
+    if model.stage:
+        reduce()
+    else:
+        tasks += _joined(model, sizes[::-1], last)
+        return tasks
+    # The optimizer step is bound by memory bandwidth, which is not modelled: it takes no time.
+    tasks.append(Task("compute", "optimizer", 0, 0.0, tuple(reduced)))
+    size = sum(sizes) * model.weight
+    return [*tasks, model.task("all_gather", 0, (len(tasks) - 1,), size)]
+
+
+def _joined(model: BucketModel, sizes: Sequence[int], last: int) -> Iterator[Task]:
+    """Stage 0's all-reduces behind the backward, the first layer first, each of more than a bucket
+    but the last."""
+    filled = number = 0
+    for place, size in enumerate(sizes):
+        filled += size
+        if filled > BUCKET_OF_ZERO or place == len(sizes) - 1:
+            yield model.task("all_reduce", number, (last,), filled * model.gradient)
+            filled, number = 0, number + 1
 
 
 SCHEMES: dict[str, Callable[[BucketModel], list[Task]]] = {
     **{name: partial(all_reduce_tasks, scheme=name) for name in ("ddp", "megatron", "one")},
     "sharded": sharded_tasks,
     "zero3": zero3_tasks,
+    "fsdp": zero3_tasks,
+    "deepspeed": deepspeed_tasks,
 }
 """The tasks of a step by how it communicates gradients and, if sharded, weights."""

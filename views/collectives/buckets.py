@@ -1,8 +1,9 @@
-"""Data parallel gradients in time: buckets behind backward, a sharded optimizer, ZeRO-3."""
+"""Data parallel gradients in time, as the job's own program sends them, or another scheme."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,7 @@ from markupsafe import Markup
 
 from descriptions import PAGE, counted, joined
 from groups import LayoutError
+from groups.layout import Layout
 from groups.mesh import whole_number
 from render.svg.lanes import LaneBar, lanes_svg
 from request.answers.collectives.inputs import ranks_of, speed
@@ -23,12 +25,14 @@ from training.collectives.buckets import (
     SCHEMES,
     BucketModel,
     Event,
+    Task,
     exposed_seconds,
     layer_tensors,
-    model_tensors,
     timed,
 )
 from training.collectives.cost import bytes_per_rank
+from training.recipe import Training
+from training.sharding.layers import as_sent, scheme_of, tensors_of_layer, training_unasked
 from training.split import held_by_ranks
 
 from ..base.form import choice, fields, number
@@ -53,7 +57,9 @@ def buckets_html(context: Context, state: State) -> Markup:
         problems.append(error.replace(alternatives=fixes_of(error, context)))
     if all(not is_empty(getattr(state, field)) for field in FIELDS):
         problems.clear()  # nothing of the job is asked for
-    scheme = tried(problems, partial(state.value, "bucket_scheme"))
+    own = scheme_of(_training(context) or training_unasked(context.layout.made_by.engine))
+    typed_scheme = tried(problems, partial(state.value, "bucket_scheme"))
+    scheme = own if is_empty(state.bucket_scheme) else typed_scheme or own
     typed = {field: tried(problems, partial(state.value, field)) for field in FIELDS}
     hints = {field: _hint(of_job[field]) if of_job else "" for field in FIELDS}
     offered = [(say(f"buckets_{scheme}"), scheme) for scheme in SCHEMES]
@@ -62,7 +68,7 @@ def buckets_html(context: Context, state: State) -> Markup:
     if hidden := typed["bucket_hidden"]:
         tensors, whose = layer_tensors(int(hidden)), f"h = {hidden:,.0f}"
     timeline = (
-        _timeline(context, state, scheme or "ddp", numbers, tensors, whose)
+        _timeline(context, state, scheme, numbers, tensors, whose)
         if len(numbers) == len(FIELDS)
         else ()
     )
@@ -70,7 +76,7 @@ def buckets_html(context: Context, state: State) -> Markup:
         "div",
         tag("h3", say("buckets_title")),
         tag("p", say("buckets_body")),
-        fields(choice("bucket_scheme", state, offered, counts="ddp"), *boxes),
+        fields(choice("bucket_scheme", state, offered, counts=own), *boxes),
         *(problem_html(error, language) for error in problems),
         *timeline,
         class_="collectives-buckets",
@@ -98,7 +104,7 @@ def _layers_of_job(context: Context) -> tuple[dict[str, float], tuple[int, ...],
     }
     return (
         numbers,
-        model_tensors(trained.model, split, trained.model.kinds[kind]),
+        tensors_of_layer(trained.model, split, trained.training, kind),
         trained.name(context.language),
     )
 
@@ -122,8 +128,7 @@ def _timeline(
     """What is sent, in how many messages, and how much of it is exposed; and its picture."""
     layout, language = context.layout, context.language
     say = saying(PAGE, language)
-    kind = "dp-cp" if "dp-cp" in layout.roles else "dp"
-    ranks = ranks_of(layout.roles[kind], 0) if kind in layout.roles else np.array([0])
+    ranks, kind = _ranks(layout, INSIDE), _name(layout, INSIDE)
     model = BucketModel(
         layers=int(numbers["bucket_layers"]),
         tensors=tensors,
@@ -131,23 +136,70 @@ def _timeline(
         backward_seconds=numbers["bucket_ms"] * 1e-3,
         bytes_per_second=speed(layout, ranks, state),
     )
+    how = _training(context)
+    if how is not None and scheme == scheme_of(how):
+        between = speed(layout, _ranks(layout, BETWEEN), state)
+        model = as_sent(model, how, context.trained.split, between)
     events = timed(SCHEMES[scheme](model))
-    moved = [event.task for event in events if event.task.lane == "network"]
+    moved = [event.task for event in events if event.task.lane != "compute"]
     each = f"{model.layer_parameters:,}"
     yield tag("p", say("buckets_layers", layers=model.layers, whose=whose, each=each))
     facts = {
         "kind": kind,
         "ranks": counted(model.d, "rank", language),
         "messages": len(moved),
-        "sent": bytes_text(sum(bytes_per_rank(task.what, model.d, task.size) for task in moved)),
+        "sent": bytes_text(sum(_sent(task, model) for task in moved)),
         "extra": seconds_text(exposed_seconds(events)),
         "total": seconds_text(max(event.end for event in events)),
     }
-    parts = [say(f"buckets_about_{scheme}"), say("buckets_told", **facts)]
+    about = [say(f"buckets_about_{scheme}")]
+    if model.keeps_whole and scheme == "fsdp":
+        about.append(say("buckets_kept"))
+    if model.copies > 1:
+        about.append(say("buckets_copies", copies=model.copies))
+    if how is not None and how.engine != "megatron" and scheme == scheme_of(how):
+        about.append(say(f"buckets_sync_{_sync(how, context.trained.split.pp)}"))
+    parts = [*about, say("buckets_told", **facts)]
     yield tag("p", joined([*parts, say("buckets_alone")] if model.d == 1 else parts, language))
     yield _legend(events, language)
     yield scrolling("collectives-scroll", Markup(_picture(events, language)))
-    yield tag("p", say("buckets_model"), class_="collectives-note")
+    notes = say("buckets_model", gradient=model.gradient, weight=model.weight)
+    yield tag("p", notes, class_="collectives-note")
+
+
+INSIDE, BETWEEN = ("intra-dp-cp", "dp-cp", "dp"), ("inter-edp",)
+"""Roles of the groups that reduce dense gradients, and of those between copies, best ones first."""
+
+
+def _name(layout: Layout, names: Sequence[str]) -> str:
+    return next((name for name in names if name in layout.roles), names[-1])
+
+
+def _ranks(layout: Layout, names: Sequence[str]) -> np.ndarray:
+    """The ranks of the first of these groups; one rank where there is none."""
+    name = _name(layout, names)
+    return ranks_of(layout.roles[name], 0) if name in layout.roles else np.array([0])
+
+
+def _training(context: Context) -> Training | None:
+    with suppress(LayoutError):
+        return context.trained.training
+    return None
+
+
+def _sync(training: Training, pp: int) -> str:
+    """When gradients are reduced: every micro-batch, or the last; their shards every one, and
+    between copies at the last."""
+    if pp > 1 or (training.engine == "zero" and training.zero < 2):
+        return "last"
+    if training.engine == "zero":
+        return "every"
+    return {"kept": "last"}.get(training.sync, training.sync)
+
+
+def _sent(task: Task, model: BucketModel) -> float:
+    """Bytes that a rank sends in a collective."""
+    return bytes_per_rank(task.what, model.copies if task.lane == "copies" else model.d, task.size)
 
 
 def _legend(events: Sequence[Event], language: str) -> Markup:
@@ -159,12 +211,16 @@ def _legend(events: Sequence[Event], language: str) -> Markup:
     return tag("ul", *items, class_="collectives-legend")
 
 
+LANES = ("compute", "network", "copies")
+"""From the top down."""
+
+
 def _picture(events: Sequence[Event], language: str) -> str:
     """A picture with two lanes; consecutive computation of one kind and number is one bar."""
     bars: list[LaneBar] = []
     at = -1  # the last bar of computation
     for event in events:
-        task, lane = event.task, ("compute", "network").index(event.task.lane)
+        task, lane = event.task, LANES.index(event.task.lane)
         bar = LaneBar(lane, task.what, task.number, event.start, event.end)
         before = bars[at] if lane == 0 and at >= 0 else None
         if before and (before.what, before.number, before.end) == (bar.what, bar.number, bar.start):
@@ -172,4 +228,5 @@ def _picture(events: Sequence[Event], language: str) -> str:
             continue
         at = len(bars) if lane == 0 else at
         bars.append(bar)
-    return lanes_svg(bars, 2, 1e-3, PAGE["buckets_picture"][language])
+    lanes = max((bar.lane for bar in bars), default=1) + 1
+    return lanes_svg(bars, max(2, lanes), 1e-3, PAGE["buckets_picture"][language])
