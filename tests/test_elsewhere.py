@@ -90,3 +90,22 @@ def test_files_that_are_here_and_those_of_other_things_ask_nothing(name):
     assert parsed.values["tp"] == 2
     assert (parsed.assumed["pp"], parsed.asks) == (1, ())
     assert (parsed.unresolved, parsed.problems) == ((), ())
+
+
+@pytest.mark.parametrize("kwargs", ["dict(tensor_parallel_size=4)", "{'tensor_parallel_size': 4}"])
+def test_a_literal_mapping_is_the_keywords_of_an_engine(kwargs):
+    text = f"from vllm import LLM\nkw = {kwargs}\nLLM('Qwen/Qwen3-8B', **kw)"
+    parsed = parse(text)
+    assert (parsed.values["tp"], parsed.unresolved) == (4, ())
+    opened = parse(text.replace("**kw", "**other"))
+    assert [item.code for item in opened.unresolved] == ["may-hold-options"]
+
+
+def test_the_slots_of_a_host_are_the_gpus_of_a_node():
+    """deepspeedai/DeepSpeed deepspeed/launcher/runner.py, parse_resource_filter."""
+    run = "deepspeed --include {} train.py --tensor-model-parallel-size 2"
+    parsed = parse(run.format("localhost:0,1,2,3"))
+    assert parsed.values["gpus_per_node"] == 4
+    for several in ("worker-0@worker-1", "worker-0:0,1@worker-1:0,1"):
+        unresolved = parse(run.format(several)).unresolved
+        assert [(item.name, item.sets) for item in unresolved] == [("--include", "gpus_per_node")]

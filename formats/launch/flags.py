@@ -55,6 +55,7 @@ Kind = Literal[
     "sizes",  # several
     "list",  # several, with commas between
     "listed",  # how many words stand there, with commas between
+    "slots",  # how many stand behind a host
     "nodes",  # a size or a range
     "devices",  # a size, or a word that leaves it to the machine
     "gres",  # Slurm's resources

@@ -186,10 +186,10 @@ def _require_equal(servers: Sequence[ServerRead]) -> None:
     sides = [[one for one in servers if one.kind == kind] for kind in KINDS]
     for first, other in itertools.product(*sides):
         name = first.connector or first.job.framework
-        sizes = [
+        prefill, decode = (
             {axis: getattr(one.job, axis) for axis in ("tp", "pp", "cp")} for one in (first, other)
-        ]
-        refused = refused_sizes(name, *sizes, other.role)
+        )
+        refused = refused_sizes(name, prefill, decode, other.role)
         if refused:
             facts = {**refused._asdict(), "connector": name, "kinds": ", ".join(KINDS)}
             raise refusal(f"connector-wants-{facts.pop('law')}", "paste", **facts)
@@ -253,7 +253,7 @@ def _of_graph(settings: RoleSettings) -> Iterator[ServerRead]:
         shown = named[0] if len(named) == 1 else _kind_of(text)
         replicas = settings.count(f"{section}.replicas", 1, note="", least=0)
         if replicas:
-            yield ServerRead(shown, read, [each] * nodes, replicas, connector_in(text))
+            yield ServerRead(shown, read, [each] * nodes, replicas, *connector_in(text))
 
 
 def _of_chart(settings: RoleSettings) -> Iterator[ServerRead]:
@@ -276,7 +276,7 @@ def _of_chart(settings: RoleSettings) -> Iterator[ServerRead]:
         if data > 1 and "data-parallel-size" not in text:
             text += f" --data-parallel-size {data}"
         server = _server(f"vllm serve {model} {text}")
-        yield ServerRead(kind, server, (), replicas, connector_in(text))
+        yield ServerRead(kind, server, (), replicas, *connector_in(text))
 
 
 def _command(settings: RoleSettings, section: str) -> str:

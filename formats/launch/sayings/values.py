@@ -152,6 +152,9 @@ def _value(row: Row, word: Word) -> object:
         return _open(word, "left-to-trainer")
     if row.kind == "listed":
         return len([one for one in text.split(",") if one.strip()])
+    if row.kind == "slots":
+        ids = text.partition(":")[2]
+        return len(ids.split(",")) if ids and "@" not in text else _open(word)
     if row.kind == "list":
         numbers = [one.strip() for one in text.split(",")]
         if all(one.isdigit() and len(one) < 7 for one in numbers):

@@ -263,6 +263,7 @@ class _Started(ast.NodeVisitor):
         yield from (Word((CommandRun(word, *place),), place) for word in command)
         named = [("", node.args[0])] if node.args else []
         keywords = [(one.arg or "", one.value) for one in node.keywords]
+        keywords = [pair for one in keywords for pair in self._spread(*one)]
         for _, value in [*keywords]:  # of an object, its own keywords count too
             if isinstance(value, ast.Call):
                 keywords += [(one.arg or "", one.value) for one in value.keywords]
@@ -276,6 +277,20 @@ class _Started(ast.NodeVisitor):
                 yield Word((CommandRun(option, *self._place(value)),), place)
             if text not in ("True", "False", "None") and (name or command[-1] == "serve"):
                 yield Word((*runs,), place)
+
+    def _spread(self, name: str, value: ast.expr) -> list[tuple[str, ast.expr]]:
+        """A keyword of a call; of ``**mapping`` the literal mapping's own."""
+        mapping = self.names.get(value.id, value) if isinstance(value, ast.Name) else value
+        match mapping:
+            case _ if name:
+                pass
+            case ast.Call(ast.Name("dict"), [], keywords) if all(one.arg for one in keywords):
+                return [(one.arg or "", one.value) for one in keywords]
+            case ast.Dict(keys, values):
+                names = [key.value for key in keys if isinstance(key, ast.Constant)]
+                if len(names) == len(keys):
+                    return [(str(key), one) for key, one in zip(names, values)]
+        return [(name, value)]
 
     # -- texts -----------------------------------------------------------------------------------
 
