@@ -73,7 +73,7 @@ def _row(controls: State, aim: str, repeats: int) -> tuple[str, ...]:
         painting=lambda: _painting(drawn),
         answer=uncached,
     )
-    sent = sum(len((text or "").encode()) for text in vars(answer(controls)).values())
+    sent = sum(len((text or "").encode()) for text in answer(controls).regions.values())
     parts = (took[name].median for name in ("maths", "scene", "painting", "answer"))
     return (
         f"{layout.world_size:,}",
