@@ -169,7 +169,9 @@ def test_several_groups_are_shown_side_by_side():
     assert shown().count('class="collectives-exchange"') == 1
     # Of ranks each group has its own sum: 0 + 1 + 2 + 3, 4 + 5 + 6 + 7 ...
     watched = Context.of(watching(collective_all="1", collective_values="rank"))
-    sums = [exchange.members[0].after[0][0].text for _, exchange in collectives_pictures(watched)]
+    sums = [
+        exchange.members[0].after[0][0].text for _, exchange in collectives_pictures(watched)[:-1]
+    ]
     assert sums == ["6", "22", "38", "54"]
 
 

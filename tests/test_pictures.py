@@ -21,6 +21,7 @@ from render.scenes.exchange import Cell
 from render.scenes.heat import levels
 from render.scenes.job import JobPicture
 from render.scenes.shards import NONE, OWN
+from render.scenes.zooms import ZoomsPicture
 from request.answers.slow.files import example
 from request.context import Context
 from request.resolve import from_preset, resolve
@@ -95,8 +96,28 @@ def test_the_compare_view_saves_both_jobs_and_the_kinds_that_differ():
 FOUR = State(nodes=4, tp=2, pp=4)  # dp 4
 
 
+def before_axis(pictures):
+    """A view's own pictures: the last of a view of the step is the time axis that they share."""
+    *own, (title, axis) = pictures
+    assert isinstance(axis, ZoomsPicture)
+    assert title == "One step at four scales"
+    assert [level.view for level in axis.levels][:2] == ["estimate", "pipeline"]
+    return own
+
+
+@pytest.mark.parametrize("view", ["estimate", "pipeline", "traffic", "collectives"])
+def test_slides_of_a_step_show_the_time_axis_with_their_own_level(view):
+    asked = Context.of(replace(FOUR, view=view))
+    row = VIEWS[view]
+    shown = [scene for _, scene in (row.slide or row.pictures)(asked)]
+    (axis,) = [scene for scene in shown if isinstance(scene, ZoomsPicture)]
+    assert axis.here == view
+    assert len(shown) > 1
+
+
 def test_the_collectives_view_saves_the_numbers_of_each_group_that_it_shows():
-    pictures = drawn(FOUR, view="collectives", collective_group="dp", collective_all="1")
+    asked = {"view": "collectives", "collective_group": "dp", "collective_all": "1"}
+    pictures = before_axis(drawn(FOUR, **asked))
     titles = [title for title, _ in pictures]
     assert titles == [f"all-reduce: dp group {i}, 4 ranks on 1 node" for i in range(4)]
     groups = resolve(FOUR).every["dp"].groups()[:4]
@@ -106,14 +127,14 @@ def test_the_collectives_view_saves_the_numbers_of_each_group_that_it_shows():
 
 
 def test_the_first_ranks_stand_for_a_large_group_and_the_title_says_so():
-    ((title, one),) = drawn(LARGE, view="collectives", collective_group="dp")
+    ((title, one),) = before_axis(drawn(LARGE, view="collectives", collective_group="dp"))
     assert "first 16 of 128 ranks" in title
     assert [member.rank for member in one.members] == list(range(16))
 
 
 def test_the_pipeline_view_saves_both_schedules_on_one_axis_and_what_they_hold():
     state = replace(FOUR, schedule="1f1b", micro_batches="8", against="gpipe", pipe_group="3")
-    pictures = drawn(state, view="pipeline")
+    pictures = before_axis(drawn(state, view="pipeline"))
     assert [type(one) for _, one in pictures] == [TimelineChart] * 2 + [HeldChart] * 2
     assert len({(one.left, one.plot, one.strip.ticks) for _, one in pictures}) == 1
     assert {one.strip.ranks for _, one in pictures} == {(3, 11, 19, 27)}
@@ -155,7 +176,7 @@ def test_the_memory_view_saves_stages_gpus_and_every_moment_of_zero():
 
 
 def test_the_traffic_view_saves_who_sends_to_whom():
-    ((title, chart),) = drawn(FOUR, view="traffic")
+    ((title, chart),) = before_axis(drawn(FOUR, view="traffic"))
     assert title.startswith("Bytes sent in a step: ")
     receivers = np.flatnonzero(chart.picture.levels[0]).tolist()
     assert receivers == [1, 2, 8]  # of tp, dp and pp

@@ -11,6 +11,7 @@ from descriptions import OPERATION_TEXTS, PAGE, SAVED, counted, joined
 from groups.layout import Layout
 from groups.placement import nodes_spanned
 from render.draw.exchange import draw_exchange
+from render.marks import Scene
 from render.scenes.exchange import Block, Exchange, Flow, Member
 from render.svg.marks import scene_svg
 from request.answers.collectives.api import collective as collective_endpoint
@@ -39,7 +40,7 @@ from ..base.html import chip, chips, explained, fold, heading, scrolling, tag, t
 from ..base.names import kind_text
 from ..base.problems import message_html, problem_html
 from ..base.view import Pictures, View
-from ..parts.zooms import zooms_html
+from ..parts.zooms import axis_pictures, zooms_html
 from .buckets import buckets_html
 from .cells import cell_of
 from .steps import noted, steps_html
@@ -297,13 +298,13 @@ def collectives_pictures(context: Context) -> Pictures:
     if watched.size != len(watched.members):
         words = SAVED["collective_first"][language]
         ranks = words.format(shown=len(watched.members), ranks=ranks)
-    pictures = list[tuple[str, Exchange]]()
+    pictures = list[tuple[str, Scene]]()
     for index, exchange in exchanges(watched, counting):
         nodes = _nodes(exchange, context.layout, language)
         facts = {"op": op, "kind": watched.grouping.name, "index": index}
         title = SAVED["collective"][language].format(**facts, ranks=ranks, nodes=nodes)
         pictures.append((title, exchange))
-    return pictures
+    return [*pictures, *axis_pictures(context)]
 
 
 def collectives_summary(context: Context) -> str:

@@ -29,6 +29,7 @@ from request.answers.estimate.words import (
     use_of,
     use_short,
 )
+from request.answers.pipeline.step import step_of
 from request.answers.served.api import server_speed
 from request.context import Context, of_server
 from request.units import seconds_text
@@ -57,7 +58,7 @@ from ..base.html import (
 from ..base.problems import or_refused
 from ..base.view import Pictures, View
 from ..parts.step import source_html
-from ..parts.zooms import zooms_html
+from ..parts.zooms import axis_pictures, zooms_html
 from .served import served_html, served_pictures, served_summary
 from .used import used_html
 
@@ -76,7 +77,7 @@ def estimate_html(context: Context) -> Markup:
 def _answer(context: Context, answer: list[Markup]) -> Markup:
     """The parts and where they come from; ``answer`` takes the sentence that answers the view."""
     language, say = context.language, saying(ESTIMATE, context.language)
-    estimate = context.trained.estimate(context.layout)
+    estimate = context.once(step_of)
     near = estimate.nearest(NEAREST)
     cloud = cloud_of(estimate, near, language)
     label = say("cloud_label", about=about(estimate, language))
@@ -271,7 +272,7 @@ OTHERS = "#94a3b8"
 def estimate_pictures(context: Context) -> Pictures:
     """The parts as bars, the longest first; the measured runs as a scatter chart."""
     language = context.language
-    estimate = context.trained.estimate(context.layout)
+    estimate = context.once(step_of)
     parts = parts_table(estimate, language)
     longest = [(COLOURS.get(name, OTHERS), each) for name, each in visible_parts(estimate)]
     most = longest[0][1]
@@ -279,14 +280,15 @@ def estimate_pictures(context: Context) -> Pictures:
     rows = [(*row, bar) for row, bar in zip(parts.rows, bars)]
     drawn = TableChart(replace(parts, columns=[*parts.columns, ""], rows=rows))
     cloud = cloud_of(estimate, estimate.nearest(NEAREST), language)
-    return [("", drawn), (ESTIMATE["cloud_title"][language], cloud)]
+    measured = ESTIMATE["cloud_title"][language], cloud
+    return [("", drawn), *axis_pictures(context), measured]
 
 
 @of_server(served_summary)
 def estimate_summary(context: Context) -> str:
     """The seconds of a step and its parts."""
     language = context.language
-    estimate = context.trained.estimate(context.layout)
+    estimate = context.once(step_of)
     head = ESTIMATE["about"][language].format(about=about(estimate, language))
     job = job_text(estimate, context.trained.name(language), language)
     whole = ESTIMATE["whole"][language].format(about=head[:1].upper() + head[1:], job=job)

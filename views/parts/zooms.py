@@ -22,6 +22,7 @@ from training.pipeline.plan import KINDS
 from training.traffic.ops import OpTransfer
 
 from ..base.html import button, tag
+from ..base.view import Pictures
 
 MOST_PARTS = 64
 """The most parts of a level of which each is chosen by itself; of more, as many equal shares."""
@@ -133,6 +134,15 @@ def zooms_picture(context: Context) -> ZoomsPicture:
         _of_collective(found, context),
     )
     return ZoomsPicture(tuple(level for level in levels if level), context.state.view)
+
+
+def axis_pictures(context: Context) -> Pictures:
+    """The axis for files and slides, beside a view's own picture; empty where the step is
+    refused."""
+    try:
+        return [(ZOOMS["label"][context.language], zooms_picture(context))]
+    except LayoutError:
+        return []
 
 
 def _of_step(found: Zooms, context: Context) -> ZoomLevel:

@@ -44,6 +44,7 @@ from training.pipeline.spec import ScheduleSpec
 
 from ..base.html import player_buttons, tag
 from ..base.view import Pictures
+from ..parts.zooms import axis_pictures
 
 LABEL = 12
 """Pixels that the label of a row needs."""
@@ -236,7 +237,7 @@ def _kinds(spec: ScheduleSpec) -> str:
 
 
 def pipeline_pictures(context: Context) -> Pictures:
-    """The timelines on one axis, and below them the memory of each rank.
+    """The timelines on one axis, below them the memory of each rank; the axis of the whole step.
 
     Nothing where there is no pipeline, or one that is too long to be drawn.
     """
@@ -248,6 +249,16 @@ def pipeline_pictures(context: Context) -> Pictures:
     return [
         *((each.caption.rstrip(".。"), TimelineChart(each.strip, legend)) for each in drawn),
         *((each.held, HeldChart(each.strip, held, each.most)) for each in drawn),
+        *axis_pictures(context),
+    ]
+
+
+def pipeline_slide(context: Context) -> Pictures:
+    """The timelines and the axis of the whole step; what ranks hold has no room beside them."""
+    return [
+        (title, scene)
+        for title, scene in pipeline_pictures(context)
+        if not isinstance(scene, HeldChart)
     ]
 
 

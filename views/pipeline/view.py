@@ -42,7 +42,7 @@ from ..base.view import TABLES, View
 from ..parts.model import strip_html
 from ..parts.step import step_of
 from ..parts.zooms import zooms_html
-from .chart import chart_html, pipeline_pictures, schedule_text
+from .chart import chart_html, pipeline_pictures, pipeline_slide, schedule_text
 from .tables import figures_html, layers_html
 
 TIMES = {
@@ -277,6 +277,7 @@ VIEW = View(
     pipeline_html,
     pipeline_pictures,
     PAGE["pipeline_title"],
+    slide=pipeline_slide,
     files=("trace", *TABLES),
     of_step=True,
     place=2,

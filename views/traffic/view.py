@@ -53,7 +53,7 @@ from ..base.view import Pictures, View
 from ..parts.host import crossing_html
 from ..parts.inputs import inputs_html
 from ..parts.step import step_of
-from ..parts.zooms import sent_name, what_text, zooms_html
+from ..parts.zooms import axis_pictures, sent_name, what_text, zooms_html
 from .matrix import choice_html, matrix_html, matrix_pictures
 
 
@@ -261,8 +261,9 @@ def _every(rows: Sequence[Traffic], machine: Machine, language: str) -> Markup:
 
 
 def traffic_pictures(context: Context) -> Pictures:
-    """The matrix of bytes; empty if nothing is sent."""
-    return matrix_pictures(context, rows_of(context.layout, context.trained))
+    """The matrix of bytes and the time axis; empty if nothing is sent."""
+    drawn = matrix_pictures(context, rows_of(context.layout, context.trained))
+    return [*drawn, *axis_pictures(context)] if drawn else []
 
 
 def traffic_summary(context: Context) -> str:

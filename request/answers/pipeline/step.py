@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from groups import LayoutError
+from training.estimate import Estimate
 from training.pipeline import Timeline
 
 from ...context import Context
@@ -37,9 +38,14 @@ def timeline_of(context: Context) -> Timeline:
     return timed(timed_schedule(spec, held, clock_of(state), state))[0]
 
 
+def step_of(context: Context) -> Estimate:
+    """The estimate of the job's step, for `Context.once`. Errors: as of `Trained.estimate`."""
+    return context.trained.estimate(context.layout)
+
+
 def seconds_of(context: Context) -> dict[str, float]:
     """Seconds of the pipeline, and of what follows it. Errors: as of `Trained.estimate`."""
-    estimate = context.trained.estimate(context.layout)
+    estimate = context.once(step_of)
     after = {name: sum(estimate.parts[part] for part in parts) for name, parts in AFTER.items()}
     return {"pipeline": estimate.seconds - sum(after.values()), **after}
 
