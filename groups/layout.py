@@ -229,11 +229,12 @@ class Layout:
 
     @property
     def main(self) -> list[Grouping]:
-        """The groupings of both grids whose groups have more than one rank; if there are none, the
-        grouping of dp, or of tp."""
+        """The groupings of both grids, and those that the framework has besides, whose groups have
+        more than one rank; if there are none, the grouping of dp, or of tp."""
         names = [*MAIN, *(EXPERTS_MAIN if self.has_experts else ())]
         roles = self.roles
         found = [roles[name] for name in names if name in roles]
+        found += [self.every[name] for name in self.made_by.besides if name in self.every]
         larger = [grouping for grouping in dict.fromkeys(found) if grouping.size > 1]
         return larger or [roles.get("dp") or found[0]]
 

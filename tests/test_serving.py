@@ -642,3 +642,13 @@ def test_tables_that_no_option_tells_apart_and_no_server_has_are_refused():
         Job(engram="node").layout()
     with pytest.raises(LayoutError, match="across-gpu"):
         Job(framework="vllm", engram="everywhere").layout()
+
+
+def test_the_page_draws_and_explains_the_groups_of_tables():
+    state = State(framework="vllm", nodes=2, tp=2, pp=1, engram="across")
+    names = [one.name for one in Context.of(state).visible]
+    assert names == ["tp", "dp", "etp", "edp"]
+    assert "Engram tables, cut" in str(answer(state))
+    assert "节点内共享" in str(answer(state.changed({"lang": "zh"})))
+    plain = State(framework="vllm", nodes=2, tp=2, pp=1)
+    assert [one.name for one in Context.of(plain).visible] == ["tp", "dp"]

@@ -141,6 +141,11 @@ class Framework:
         raise NotImplementedError(self.rules)
 
     @property
+    def besides(self) -> tuple[str, ...]:
+        """Its groups along no axis of its meshes that are drawn where they are larger than 1."""
+        return ()
+
+    @property
     def speaks_megatron(self) -> bool:
         """Whether its own names of groups, its rules and its messages are Megatron's."""
         return False

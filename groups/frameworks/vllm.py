@@ -58,6 +58,10 @@ class Vllm(Engine):
         return job.expert_parallel
 
     @property
+    def besides(self) -> tuple[str, ...]:
+        return ("etp", "edp")  # of tables of n-gram embeddings
+
+    @property
     def of_experts(self) -> tuple[str, ...]:
         """Without experts it makes no group of them (0.32.0 vllm/distributed/parallel_state.py);
         other engines make groups from the sizes alone."""
