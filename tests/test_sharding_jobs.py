@@ -24,6 +24,7 @@ from training.sharding.sent import exchanges
 from training.sharding.step import play_modules, rules_of
 from training.split import Split
 from training.traffic.demands import demands
+from views.page import answer
 
 JOBS = Path(__file__).parent / "data" / "sharding_jobs"
 LLAMA = MODELS["llama3-8b"].model
@@ -304,3 +305,9 @@ def test_deepspeed_cuts_the_optimizer_of_16_bits_through_stages_without_zero(pp,
     assert stage.parts["gradients"] == pytest.approx((4 if is_cut else 2) * elements)
     rows = [row.operation for row in exchanges(how, split)]
     assert rows == ["all_reduce", *["all_gather"] * is_cut]
+
+
+def test_the_page_of_zeropp_with_ranks_of_a_second_copy_opens():
+    """Its order is compared with that of Megatron, which has no hpZ."""
+    state = State(framework="deepspeed-zeropp", nodes=2, tp=1, pp=1, hpz=4, model="llama3-8b")
+    assert 'role="alert"' not in str(answer(state))

@@ -29,7 +29,7 @@ from ..base.form import setter
 from ..base.html import fine, tag, together
 from ..base.view import Pictures
 
-NAME = 34.0
+NAME = 22.0
 """Pixels above the fullest point within which its name has no room."""
 
 

@@ -44,6 +44,8 @@ def other_layout(context: Context, versus: str) -> Layout:
     ).speaks_megatron:  # without a grid of experts etp says nothing
         changes["etp"] = "" if expert is None else str(expert.size("etp"))
     changes |= {"group_type": "auto", "more": ""}  # the names may be this framework's own
+    if not framework_of(changes["framework"]).has("hpz"):
+        changes["hpz"] = ""  # which moves no rank
     try:
         return resolve(replace(context.state, **changes))
     except LayoutError as error:
