@@ -225,8 +225,10 @@ def covers(page) -> list[str]:
 
 @pytest.fixture
 def moving(open_page):
-    """The page of somebody who has not asked for less motion."""
+    """The page of somebody who has not asked for less motion, and has seen the film: it would play
+    by itself otherwise, or not, as the page was opened more than a moment ago or not."""
     page = open_page()
+    page.evaluate("localStorage.setItem('film-seen', '1')")
     page.emulate_media(reduced_motion="no-preference")
     yield page
     page.emulate_media(reduced_motion="reduce")
