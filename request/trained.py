@@ -63,6 +63,8 @@ def _fixed(framework: str) -> Iterator[str]:
         yield "vpp"
     if not known.speaks_megatron:
         yield "ep_overlap"
+    if not (known.replicates and known.engine == "fsdp2"):
+        yield "instances"
 
 
 # -- the batch -----------------------------------------------------------------------------------

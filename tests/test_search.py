@@ -15,6 +15,7 @@ from groups.errors import LayoutError
 from groups.megatron.parallel_state import grids
 from request.context import Context
 from request.state import State
+from training.clusters import CLUSTERS
 from training.estimate import Estimate, estimate_of
 from training.estimate.memory import CLOSE, FITS
 from training.model import Model
@@ -24,7 +25,7 @@ from training.recipe import Training
 from training.recompute import usual
 from training.search import SearchJob, order_of, search, software_for, valid_splits
 from training.search import quickest as rooms
-from training.search.space import dealings, micro_batches, recomputations
+from training.search.space import copies, dealings, micro_batches, recomputations
 from training.search.timed import TimedLayout, Timer
 from views.page import answer
 
@@ -317,3 +318,32 @@ def test_places_that_no_layout_is_surely_behind_the_first_of_are_said_to_be_equa
     assert last > 1
     page = text_of(answer(State(view="search")).picture)
     assert f"Take places 1 to {last} as equal" in page
+
+
+# -- copies of what FSDP cuts --------------------------------------------------------------------
+
+
+def with_copies(name: str, network: float = 1.0, **more) -> SearchJob:
+    """A job of torchtitan's on 8 nodes; network: the share of its cards' speed that it has."""
+    machine = CLUSTERS["dgx-h100"]
+    machine = replace(machine, nic=network * machine.nic)
+    training = Training(engine="fsdp2", zero=3, units="torchtitan", **more)
+    return SearchJob(MODELS[name].model, training, 512, 64, 8, machine)
+
+
+def test_a_copy_a_node_wins_where_the_network_is_slow_and_not_where_it_is_quick():
+    slow, quick = (search(with_copies("llama3-8b", share)).best[0] for share in (0.02, 1.0))
+    assert slow.request.training.instances == 8
+    assert quick.request.training.instances == 1
+    held = search(replace(with_copies("llama3-8b", 0.02), fixed=frozenset({"instances"}))).best[0]
+    assert slow.seconds < held.seconds
+
+
+def test_copies_are_of_programs_that_have_them_and_that_can_hold_them():
+    assert copies(with_copies("llama3-8b")) == (1, 8)
+    assert copies(with_copies("llama3-8b", instances=4)) == (1, 4, 8)
+    assert copies(with_copies("llama3-70b")) == (1,)  # 1.1 TB of states, a node has 0.7
+    megatron = replace(with_copies("llama3-8b"), training=Training(instances=2))
+    assert copies(megatron) == (2,)
+    held = replace(with_copies("llama3-8b", instances=4), fixed=frozenset({"instances"}))
+    assert copies(held) == (4,)

@@ -106,6 +106,7 @@ def _candidate(
         "micro_batches": training.micro_batches,
         "recompute": training.recompute,
         "ep_overlap": training.ep_overlap,
+        **({"instances": training.instances} if training.instances > 1 else {}),
         **fit_facts(estimate.fit),
         **estimate_facts(estimate),
         "than_first": first and order_facts(order_of(estimate, first)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, pairwise
 
@@ -18,7 +18,15 @@ from ..estimate.request import Request, require_numbers, require_times
 from ..pipeline.figures import is_taken
 from ..pipeline.spec import least_group
 from ..split import Split
-from .space import ALTERNATING, SearchJob, recomputations, step_for, valid_splits
+from .space import (
+    ALTERNATING,
+    SearchJob,
+    copies,
+    has_copies,
+    recomputations,
+    step_for,
+    valid_splits,
+)
 from .timed import TimedLayout, Timer, software_for
 
 MOST = 10
@@ -89,13 +97,15 @@ def search(job: SearchJob, most: int = MOST) -> SearchResult:
     require_numbers(job.machine, job.training.products)
     require_times(job)
     step = step_for(job, 4 * MOST_TRIED)
-    splits = list(islice(valid_splits(job, step), 4 * MOST_TRIED))
     jobs = _jobs(job)
+    splits = list(islice(valid_splits(jobs[0], step), 4 * MOST_TRIED))
     most_tried = MOST_TRIED if step == 1 else MOST_TRIED // len(jobs)
     chosen = splits[:: -(-len(splits) // most_tried) or 1]
     complete = step == 1 and len(chosen) == len(splits) < 4 * MOST_TRIED
     spend(LAYOUT * len(chosen) * len(jobs), "layouts")
-    ways = _Ways(job, [layout for each in jobs for layout in Timer(each).timed(chosen)])
+    first = Timer(jobs[0]).timed(chosen)
+    others = [layout for each in jobs[1:] for layout in _timed(each, first)]
+    ways = _Ways(job, [*first, *others])
     usable = job.usable
     most_bytes = room_of(usable) if job.training.flash else usable
     may_fit = np.isfinite(ways.seconds) & (ways.bytes <= most_bytes)
@@ -122,7 +132,22 @@ def sizes_of(split: Split) -> tuple[int, ...]:
     return split.tp, split.cp, split.pp, split.ep, split.etp
 
 
+def _timed(job: SearchJob, layouts: Sequence[TimedLayout]) -> Iterator[TimedLayout]:
+    """The layouts under a job; those that do not hold its copies take for ever."""
+    able = [layout.split for layout in layouts if has_copies(job, layout.split)]
+    found = dict(zip(able, Timer(job).timed(able)))
+    for layout in layouts:
+        never = np.full_like(layout.seconds, np.inf)
+        yield found.get(layout.split) or replace(layout, seconds=never)
+
+
 def _jobs(job: SearchJob) -> tuple[SearchJob, ...]:
+    """The job with each number of copies that is tried."""
+    every = (replace(job.training, instances=number) for number in copies(job))
+    return tuple(each for how in every for each in _overlapped(replace(job, training=how)))
+
+
+def _overlapped(job: SearchJob) -> tuple[SearchJob, ...]:
     """The job and, where possible, a copy with the overlap of the experts' all-to-all switched."""
     is_free = "ep_overlap" not in job.fixed and job.training.schedule in ALTERNATING
     if not (is_free and job.model.experts and "ep" in job.expert):

@@ -7,6 +7,8 @@ A layout is the sizes of both grids. Of each are tried
                    equally, embedding and loss taking a layer's place each or not; a few that do not
     recomputation  those of training.recompute.usual, and the one on screen
     exchange       of experts, hidden behind another micro-batch's computation, and not
+    copies         of what FSDP cuts (HSDP): one, one a node where a node can hold the states, and
+                   as many as on screen
 
 unless the job holds one of them fixed. Everything else of the layout on screen (ZeRO, sequence
 parallelism, kernels, number formats, schedule) is the same for all.
@@ -22,9 +24,12 @@ from groups.alternatives import divisors
 from groups.kept import kept
 
 from ..estimate.request import EXPERT, Request, TrainingJob
+from ..parameters import total_parameters
 from ..pipeline.figures import is_known
 from ..recipe import Training
 from ..recompute import and_own, usual
+from ..sharding.held import element_bytes
+from ..sharding.words import WITH_COPIES
 from ..split import Split, divided_sizes
 
 LEAST_TOKENS = 4096
@@ -37,7 +42,7 @@ MOST_SAMPLES = 16
 UNEVEN = (1, 2, 3, 4, 8)
 """Numbers of chunks to try if layers do not divide equally."""
 
-VARIED = ("micro_batch", "vpp", "recompute", "ep_overlap")
+VARIED = ("micro_batch", "vpp", "recompute", "ep_overlap", "instances")
 """Options that vary for each layout."""
 
 ALTERNATING = ("1f1b", "interleaved")
@@ -162,6 +167,36 @@ def _expert_sizes(job: SearchJob, tp: int, stage: int) -> list[tuple[int, int]]:
         for etp in sorted({1, tp})
         if stage % (ep * etp) == 0 and model.expert_ffn % etp == 0
     ]
+
+
+def copies(job: SearchJob) -> tuple[int, ...]:
+    """The numbers of copies to try, the fewest first: of programs that hold copies of what they
+    cut (HSDP) one, one a node, and as many as on screen.
+
+    A copy of a node that could not hold its states, cut over all of the node's GPUs, is left out.
+
+    >>> from training.models import MODELS
+    >>> how = Training(engine="fsdp2", zero=3)
+    >>> for name in ("llama3-8b", "llama3-70b"):
+    ...     print(name, copies(SearchJob(MODELS[name].model, how, 64, 64, 8, "dgx-h100")))
+    llama3-8b (1, 8)
+    llama3-70b (1,)
+    """
+    how = job.training
+    if "instances" in job.fixed or how.engine not in WITH_COPIES:
+        return (how.instances,)
+    of_node = max(1, job.gpus // job.gpus_per_node)
+    each = sum(size for size, _ in element_bytes(how).values())
+    states = each * total_parameters(job.model) / job.gpus_per_node
+    fitting = {of_node} if states <= job.usable and not how.is_adapted else set()
+    return tuple(sorted({1, how.instances, *fitting}))
+
+
+def has_copies(job: SearchJob, split: Split) -> bool:
+    """Whether the data parallel ranks of a layout, and those of its experts, hold a job's
+    copies."""
+    each = job.training.instances
+    return split.dp % each == 0 and (not job.model.experts or split.edp % each == 0)
 
 
 def micro_batches(job: SearchJob, split: Split) -> list[int]:

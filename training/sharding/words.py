@@ -7,6 +7,9 @@ DeepSpeed's ZeRO."""
 OF_TORCH = ("ddp", "fsdp2")
 """Of these torch's own, whose pipelines are torch's too."""
 
+WITH_COPIES = ("fsdp2",)
+"""Of these those that hold several copies of what they cut, as many as one says (HSDP)."""
+
 CUTS = ("nothing", "optimizer", "gradients", "weights")
 """What is cut over the ranks of a copy, each with those before it: ZeRO's stages 0 to 3."""
 

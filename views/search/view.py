@@ -274,6 +274,8 @@ def _names(estimate: Estimate, job: SearchJob, language: str) -> tuple[str, list
         rest.append(_recomputed(training.recompute, language))
     if training.ep_overlap:
         rest.append(say("with_overlap"))
+    if training.instances > 1:
+        rest.append(say("with_copies", count=training.instances))
     if split.account:
         rest.append(say("with_account"))
     if split.spread != "equal":
@@ -354,6 +356,7 @@ def changes_to(estimate: Estimate, state: State) -> Document:
         "micro_batch": "" if training.micro_batch == 1 else str(training.micro_batch),
         "recompute": training.recompute,
         "ep_overlap": "on" if training.ep_overlap else "",
+        "instances": str(training.instances),
     }
     if typed_layout(state):  # which is for as many stages as it says
         changes["layers"] = str(request.model.layers)
