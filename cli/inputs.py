@@ -221,7 +221,18 @@ class CommandLine:
         counts = {name: fields.pop(name) for name in counted if name in fields}
         values |= {**fields, "framework": framework.id}
         job = Job(**values)
-        return (with_counts(job, counts, fields) if counts else job), model
+        job = with_counts(job, counts, fields) if counts else job
+        return (job if "instances" in fields else self._with_copies(job)), model
+
+    def _with_copies(self, job: Job) -> Job:
+        """A job of as many copies as its GPUs make, where a launch file says of how many ranks."""
+        ranks = self.launch.ranks_of_copy if self.launch else 0
+        if not ranks or not framework_of(job.framework).has("instances"):
+            return job
+        from formats.launch.meaning.sizes import copies_of
+
+        sizes = {name: getattr(job, name) for name in ("nodes", "gpus_per_node", "tp", "pp")}
+        return replace(job, instances=copies_of(job.framework, sizes, ranks) or job.instances)
 
     def _orders(self, order: str, name: str) -> str:
         """The framework of an order, which may be the one that is named beside it: where that has

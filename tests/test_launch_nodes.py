@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from launch_answers import check_law
@@ -173,3 +174,18 @@ def test_the_command_asks_how_many_nodes_only_where_the_default_cannot_be():
     works = MIXTRAL.replace("size 8", "size 2")
     status, out, err = answered(works, "tp")
     assert (status, len(out.splitlines()), "$SLURM_NNODES" in err) == (0, 8, True)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "copies"), [(4, 1, 2), (4, 2, 4), (8, 2, 2), (16, 2, 1), (16, 4, 2)]
+)
+def test_a_size_of_a_copy_makes_the_copies_of_as_many_nodes_as_are_given(ranks, nodes, copies):
+    """deepspeedai/DeepSpeed deepspeed/runtime/zero/mics.py: consecutive runs of mics_shard_size."""
+    text = f'{{"zero_optimization": {{"stage": 3, "mics_shard_size": {ranks}}}}}'
+    status, out, _ = answered(text, "--nodes", str(nodes), "--format", "json")
+    assert (status, json.loads(out)["job"]["instances"]) == (0, copies)
+
+
+def test_a_size_of_a_copy_asks_for_the_nodes_that_hold_it():
+    text = '{"zero_optimization": {"stage": 3, "mics_shard_size": 16}}'
+    assert parse(text).assumed["nodes"] == 2

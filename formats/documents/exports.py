@@ -174,7 +174,8 @@ def _about(
 ) -> dict[str, object]:
     """The fields of a document about the groups of one name, except their ranks."""
     is_own = name not in layout.every
-    of_mesh = {mesh: key for key, mesh in meshes(layout).items() if key.startswith("own") == is_own}
+    named = sorted(meshes(layout).items(), key=lambda one: one[0].startswith("own") == is_own)
+    of_mesh = {mesh: key for key, mesh in named}  # of two names of a mesh, that of its kind
     row = None if is_own or not layout.made_by.has_grids else family(name)
     own_carries = layout.made_by.carries(name.removeprefix(OWN_PREFIX))
     return {

@@ -83,6 +83,7 @@ class Parsed:
     run: str  # that the values are of
     serving: dict[str, object]  # of a server's groups and memory, in the names of SERVING, SERVED
     defaulted: dict[str, str]  # "nodes": the variable whose default says how many there are
+    ranks_of_copy: int = 0  # that data parallelism cuts one copy over, where the text says that
 
     def job(self) -> Job:
         """The job, with defaults for fields that the text leaves open; `Job.layout` checks it.

@@ -48,4 +48,5 @@ def parsed_running(text: str) -> Parsed:
         run="",
         serving={},
         defaulted={},
+        ranks_of_copy=0,
     )

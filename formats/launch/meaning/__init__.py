@@ -25,7 +25,7 @@ from .framework import deepspeeds_tp, framework_of
 from .machines import defaulted_nodes, fewest_nodes, set_machines, set_nodes
 from .segments import segment_notes
 from .settled import Remarks, Settled, settle, values_of, variable_defaults
-from .sizes import FIELDS, set_copies, sizes_of, width_of_gated
+from .sizes import FIELDS, ranks_of_copy, set_copies, sizes_of, width_of_gated
 from .unsaid import (
     assume_axes,
     assume_batch,
@@ -76,7 +76,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
     named = settled.get("named")
     if reading.engine and named and flags.keeps_states(str(named.value)):
         remarks.problems.append(replace(named.item, code="layers-with-states"))
-    set_nodes(sizes, assumed, remarks)
+    set_nodes({**sizes, "copy": ranks_of_copy(settled) or 1}, assumed, remarks)
     set_copies(settled, framework.job if framework else "megatron", sizes, assumed, remarks)
     defaulted = defaulted_nodes(settled, {*sizes, *assumed})
     remarks.missing[:0] = [*several, *_defaults(settled, defaulted)]
@@ -109,6 +109,7 @@ def meaning_of(reading: Reading, run: str = "") -> Parsed:
         run=choice.chosen,
         serving={name: known[name] for name in (*flags.SERVING, *flags.SERVED) if name in known},
         defaulted=defaulted,
+        ranks_of_copy=ranks_of_copy(settled),
         **_remarked(reading, remarks, untrained),
     )
     return replace(parsed, missing=(*parsed.missing, *segment_notes(parsed, reading)))

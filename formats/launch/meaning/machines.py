@@ -117,13 +117,13 @@ def defaulted_nodes(settled: Settled, known: Collection[str]) -> dict[str, str]:
 
 
 def fewest_nodes(size: Facts) -> int:
-    """The fewest nodes that hold these sizes.
+    """The fewest nodes that hold these sizes. copy: the data parallel ranks of one copy.
 
     >>> fewest_nodes({"tp": 1, "cp": 1, "pp": 4, "ep": 8, "etp": 1, "gpus_per_node": 8})
     4
     """
     gtp, egtp = size.get("gtp", 1), size.get("egtp", 1)
-    dense = size["tp"] * size["cp"] * size["pp"] * gtp
+    dense = size["tp"] * size["cp"] * size["pp"] * gtp * size.get("copy", 1)
     expert = (size.get("etp") or size["tp"]) * size["ep"] * size["pp"] * egtp
     world = math.lcm(dense, expert if size["ep"] * egtp > 1 else 1, size["gpus_per_node"])
     return int(world // size["gpus_per_node"])

@@ -62,16 +62,33 @@ def set_copies(
     if "hpz" in sizes and (not framework.has("hpz") or sizes["hpz"] <= 1):
         del sizes["hpz"]
     copies = values.get("replicate", 1)
-    for name in ("mics", "fsdp_size"):
-        known = {**assumed, **sizes}
-        world = known.get("nodes", 1) * known.get("gpus_per_node", 8)
-        ranks = world // framework.gpus_of_copy({n: known.get(n, 1) for n in ("tp", "pp")})
-        if values.get(name, -1) > 0 and ranks % values[name] == 0:
-            copies = ranks // values[name]
+    if ranks := ranks_of_copy(settled):
+        copies = copies_of(job, {**assumed, **sizes}, ranks)
+        if not copies:
+            name = next(name for name in ("fsdp_size", "mics") if name in settled)
+            remarks.problems.append(replace(settled[name].item, code="unread", sets="instances"))
     if framework.has("instances") and not framework.speaks_megatron:
         sizes |= {"instances": copies} if copies > 1 else {}
     elif values.get("replicate", 1) > 1:
         remarks.ignored.append(replace(settled["replicate"].item, code="not-drawn", sets=""))
+
+
+def ranks_of_copy(settled: Settled) -> int:
+    """The data parallel ranks that one copy is cut over, where the text says them; 0: it does
+    not."""
+    values = values_of(settled)
+    return max(0, *(values.get(name, 0) for name in ("mics", "fsdp_size")))
+
+
+def copies_of(job: str, sizes: Facts, ranks: int) -> int:
+    """The copies that a job's GPUs make of groups of so many data parallel ranks; 0: none.
+
+    >>> copies_of("deepspeed-mics", {"nodes": 2}, 4), copies_of("deepspeed-mics", {"tp": 2}, 8)
+    (4, 0)
+    """
+    world = sizes.get("nodes", 1) * sizes.get("gpus_per_node", 8)
+    own = framework_of(job).gpus_of_copy({name: sizes.get(name, 1) for name in ("tp", "pp")})
+    return 0 if world % (own * ranks) else world // (own * ranks)
 
 
 def width_of_gated(values: Facts, parts: int) -> Document:
