@@ -299,7 +299,7 @@ def zero3_tasks(model: BucketModel) -> list[Task]:
     passes += [("backward", layer, 1.0) for layer in reversed(range(model.layers))]
     for what, layer, share in passes:
         ahead = tuple(computed[-2:-1])  # memory for two layers at a time
-        after = (len(tasks),)
+        after: tuple[int, ...] = (len(tasks),)
         if what == "forward" or not model.keeps_whole:
             tasks.append(model.task("all_gather", layer, ahead, size))
         else:

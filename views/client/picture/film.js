@@ -293,7 +293,7 @@ function drawTrack(busy, ends) {
 
 function drawStrip() {
   const bar = filmBar();
-  if (!reel) return;
+  if (!reel || !bar) return; // another view has come
   const { ends } = reel;
   drawTrack(reel.busy, ends);
   const [starts, tails] = [startsOf(ends), tailsOf(ends)];
