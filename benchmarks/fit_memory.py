@@ -18,9 +18,9 @@ import numpy as np
 
 from groups.errors import LayoutError
 from training.estimate.memory import (
+    FAIL_FROM,
     LEAN,
     SPREAD,
-    SQUEEZED,
     UNFUSED,
     kernels_of,
     unfused_terms,
@@ -58,10 +58,11 @@ class FilledRun:
     def kernels(self) -> str:
         return kernels_of(self.asked, is_fused=False)
 
-    @property
-    def least(self) -> float:
-        """The share of what it needs that must be there."""
-        return max(SPREAD[self.kernels][0], SQUEEZED)
+    def is_over(self, constants: np.ndarray) -> bool:
+        """Whether it is told not to fit."""
+        needed, whose = self.needed(constants), "nanotron" if is_nanotron(self.run) else "others"
+        low = SPREAD[self.kernels][0] * needed
+        return low > self.usable or needed > FAIL_FROM[whose] * self.usable
 
     def needed(self, constants: np.ndarray) -> float:
         return float((self.terms @ constants).max())
@@ -112,11 +113,7 @@ def told(several: Sequence[FilledRun], constants: np.ndarray) -> str:
     """The error of those that told memory; failures told, and good runs refused."""
     off = abs(errors([case for case in several if case.run.memory], constants))
     bad, good = (
-        [
-            case.least * case.needed(constants) > case.usable
-            for case in several
-            if (case.run.status == "ok") == ran
-        ]
+        [case.is_over(constants) for case in several if (case.run.status == "ok") == ran]
         for ran in (False, True)
     )
     caught, lost = (100 * float(np.mean(over)) for over in (bad, good))
@@ -149,13 +146,17 @@ def main() -> None:
         print(f"{name}\n  UNFUSED:  {told(out, now)}\n  left out: {told(out, blind)}")
         if name != "Playbook":  # whose models are left out one by one
             for case in out:
-                over.append(case.least * case.needed(blind) > case.usable)
+                over.append(case.is_over(blind))
                 ran.append(case.run.status == "ok")
                 if (memory := case.run.memory or 0.0) > LARGE:
                     ratios.setdefault(case.kernels, []).append(memory * GIB / case.needed(blind))
     lost = float(np.mean([is_over for is_over, did_run in zip(over, ran) if did_run]))
+    caught = float(np.mean([is_over for is_over, did_run in zip(over, ran) if not did_run]))
     right = float(np.mean([is_over != did_run for is_over, did_run in zip(over, ran)]))
-    print(f"all left out in turn: {100 * lost:.1f} % of good runs lost, {100 * right:.1f} % right")
+    print(
+        f"all left out in turn: {100 * caught:.1f} % of failures told, {100 * lost:.1f} % of good "
+        f"runs lost, {100 * right:.1f} % right"
+    )
     for name, several in ratios.items():
         low, high = np.quantile(several, [0.07, 0.97])
         print(f"{name}: {low:.2f} to {high:.2f} of what is needed, of {len(several)} runs")

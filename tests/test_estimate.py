@@ -354,9 +354,9 @@ def test_failures_for_want_of_memory_are_told_and_good_runs_are_not_lost():
     failures = _sure_failures()
     assert len(failures) > 340
     assert sum(_verdict(run) != FITS for run in failures) >= 0.93 * len(failures)
-    assert sum(not _fits(run) for run in failures) >= 0.73 * len(failures)
+    assert sum(not _fits(run) for run in failures) >= 0.85 * len(failures)
     for group, most in (
-        ("Playbook", 0.005),
+        ("Playbook", 0.03),
         ("BigScience", 0.0),
         ("Bridge", 0.093),
         ("Mosaic", 0.0),
