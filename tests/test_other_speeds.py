@@ -36,13 +36,14 @@ OTHERS = {
 """Models that the table does not have: arXiv:2307.09288 and arXiv:2310.06825."""
 
 OUTSIDE = {("tpu-v7", "gpt-oss-120b"), ("mi355x", "deepseek-v4-flash-16")}
-"""Slower than the interval. gpt-oss 120B took 17.1 s against 12.3 at most, though both count the same
-operations (330 TFLOP/s a chip, an MFU of 14 %): with all its windows computed in full and heads of
-64 filling a quarter of an array of 256, attention would take some 5 s more, but Llama's heads of
-128 reach on the same chip what no such law allows. One would need what MaxText's attention with
-sinks takes a layer. DeepSeek-V4 Flash, 16 layers, took 6.67 s against 3.6 at most: Primus counts 129
-GFLOP a token, 3.7 times six for each of the 5.8 billion parameters that a token meets there. One
-would need the operations of its configuration, which its document does not print."""
+"""Slower than the interval. gpt-oss 120B took 17.1 s against 12.3 at most, though both count the
+same operations (330 TFLOP/s a chip, an MFU of 14 %): with all its windows computed in full and
+heads of 64 filling a quarter of an array of 256, attention would take some 5 s more, but Llama's
+heads of 128 reach on the same chip what no such law allows. One would need what MaxText's
+attention with sinks takes a layer. DeepSeek-V4 Flash, 16 layers, took 6.67 s against 3.6 at most:
+Primus counts 129 GFLOP a token, 3.7 times six for each of the 5.8 billion parameters that a token
+meets there. One would need the operations of its configuration, which its document does not
+print."""
 
 UNKNOWN = {"tpu-v5p": "nvlink", "ascend-910b": "hbm", "tpu-v6e": "nic"}
 """What nobody publishes of a machine, by the input that takes it; of v6e beyond one slice."""
