@@ -248,7 +248,7 @@ def test_a_word_is_explained_to_the_keyboard_and_to_a_touch(shared_page):
     for view in ("groups", "pipeline", "memory", "collectives"):
         open_state(page, view=view)
         costs_told(page)  # and with them words
-        word = page.locator("button.word").first
+        word = page.locator("button.word:visible").first
         word.focus()
         page.keyboard.press("Shift+Tab")
         expect(tip).to_be_hidden()
