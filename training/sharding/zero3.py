@@ -50,6 +50,12 @@ class Coordinator:
         self.tree = _tree(self.of_module)
         self.order = [name for _, begins, name in self._visits() if begins]
 
+    def begin_traced(self) -> None:
+        """Begins behind micro-batches that were traced, with what is kept whole."""
+        self.is_traced = True
+        self.here = {each.name: each.elements for each in self._all() if each.name in self.kept}
+        self.there = sum(self.here.values())
+
     def updated(self) -> None:
         """The weights were updated: the secondary partition is old."""
         self.secondary.clear()
