@@ -456,7 +456,8 @@ def test_the_card_has_each_group_s_number_in_its_own_row_and_nothing_outside_of_
         assert outside == 0
 
 
-WAYS = """() => [...document.querySelectorAll('.jobs svg')].map((svg) => svg.checkVisibility())"""
+WAYS = """() => [...document.querySelectorAll('.jobs svg:is(.job, .overview)')]
+  .map((svg) => svg.checkVisibility())"""
 
 
 def test_a_switch_turns_the_mesh_to_its_nodes_and_costs_turn_it_back(open_page):
