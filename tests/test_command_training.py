@@ -262,7 +262,8 @@ def test_a_model_and_a_cluster_may_be_in_any_case_for_programs():
     assert ask_of(**upper) == ask_of(**names)
 
 
-def test_the_guide_has_examples_of_these_commands():
+def test_the_guide_has_examples_of_these_commands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # one of them writes a picture
     guide = help_text().splitlines()
     examples = [line.strip() for line in guide if line.startswith(f"  {PROGRAM} ")]
     assert len(examples) > 5
