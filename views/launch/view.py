@@ -181,7 +181,9 @@ def _rewritten_html(layout: Layout, state: State, text: Parsed) -> Markup:
         for number, line in enumerate(back.text.split("\n"), 1)
     )
     marked = Markup("\n").join(lines)
-    title = say("back_title", count=counted(len(back.lines), "line", language))
+    counts = {"count": counted(len(back.lines), "line", language)}
+    counts["more"] = counted(len(added), "option", language)
+    title = say("back_title_more" if added else "back_title", **counts)
     words = (
         tag("p", say("back_left", fields=left)) if left and not added else "",
         together(tag("p", say("back_add")), form.copyable("\n".join(added), language))
