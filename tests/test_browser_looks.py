@@ -40,7 +40,7 @@ FIRST = {
     "roles": ".cluster, svg",
     "nodes": ".nodes-map.wide",
     "orders": "svg.panel, svg.overview",
-    "ranks": ".shared, .peers",
+    "ranks": "svg.job",
     "collectives": "svg.collectives-exchange",
     "pipeline": "svg.pipeline-strip",
     "memory": ".memory-bars",

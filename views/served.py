@@ -34,7 +34,7 @@ def hidden_fields(framework: str) -> tuple[str, ...]:
     """The inputs of the column that a framework does not have.
 
     >>> hidden_fields("megatron")
-    ('dp', 'dcp', 'moe_dp', 'expert_parallel')
+    ('dp', 'dcp', 'moe_dp', 'engram', 'expert_parallel')
     """
     known = framework_or_first(framework)
     if not known.serves:

@@ -192,7 +192,7 @@ def _require_equal(servers: Sequence[ServerRead]) -> None:
         refused = refused_sizes(name, prefill, decode, other.role)
         if refused:
             facts = {**refused._asdict(), "connector": name, "kinds": ", ".join(KINDS)}
-            raise refusal(f"connector-wants-{facts.pop('law')}", "paste", **facts)
+            raise refusal(facts.pop("code"), "paste", **facts)
 
 
 def _parts(gpus: int, each: int) -> list[int]:

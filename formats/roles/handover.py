@@ -5,7 +5,7 @@ concern here, nor are connectors that store a cache in between (LMCache, Mooncak
 HF3FS: none of them compares sizes).
 
 >>> refused_sizes("NixlConnector", {"tp": 3}, {"tp": 2}), refused_sizes("sglang", {}, {"pp": 1})
-(Refused(law='divides', axis='tp', size=3, other=2), None)
+(Refused(code='connector-wants-divides', axis='tp', size=3, other=2), None)
 
 Sources: vLLM 0.33.0 (its wheel) vllm/distributed/kv_transfer/kv_connector/utils.py:529 (NIXL,
 tp_ratio), v1/nixl/base_worker.py:885 (a consumer's pp), v1/mooncake/mooncake_connector.py:153
@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 
 class Refused(NamedTuple):
-    """Sizes between which nothing is handed over, and the law that says so."""
+    """Sizes between which nothing is handed over, and the refusal that says so."""
 
-    law: str
+    code: str
     axis: str
     size: int  # of the prefilling side
     other: int  # of the decoding side
@@ -37,6 +37,14 @@ LAWS: Mapping[str, Callable[[int, int], bool]] = {
     "one": lambda size, other: other == 1,
 }
 """What is asked of the sizes of the prefilling and of the decoding side."""
+
+CODES = {
+    "equal": "connector-wants-equal",
+    "divides": "connector-wants-divides",
+    "equal-or-one": "connector-wants-equal-or-one",
+    "one": "connector-wants-one",
+}
+"""The refusal of each."""
 
 _DIVIDES = (("tp", "divides"),)
 _NIXL = (*_DIVIDES, ("pp", "one"))
@@ -61,5 +69,5 @@ def refused_sizes(
         size, other = prefill.get(axis, 1), decode.get(axis, 1)
         is_free = axis == "pp" and connector in CONSUMERS and role != "kv_consumer"
         if not is_free and not LAWS[law](size, other):
-            return Refused(law, axis, size, other)
+            return Refused(CODES[law], axis, size, other)
     return None
