@@ -115,6 +115,7 @@ def test_a_grave_fault_would_be_seen(shared_page, axe):
     faults = (
         '<img src="data:,"><p style="color: #aaa">One</p><p>Two <b style="color: #bbb">of</b></p>'
     )
+    open_state(shared_page)  # whatever the test before has left
     shared_page.evaluate("html => document.querySelector('#notice').innerHTML = html", faults)
     found = axe()
     shared_page.evaluate("document.querySelector('#notice').innerHTML = ''")
