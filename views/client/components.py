@@ -6,9 +6,9 @@ half-typed texts stay (Gradio's own way sets attributes and inputs to what they 
 handle for the script is ``element.handle`` (part.js).
 
 Why not Gradio's own Dropdown and Slider: with them a step of a slider was on screen after 82 ms
-where the page took 55 (all that the page needs, Gradio 6.31, answers new); with these after 1.4 to
-1.6 times the page before (``python -m benchmarks --only browser``), of which most is Gradio's going
-over every input and output of the event.
+where the page took 55 (all that the page needs, Gradio 6.31, answers new); with these after 1.00 to
+1.35 times what the page before took, one component that did it all by its script, both in turns at
+16 to 16,384 GPUs. What they cost is in ``python -m benchmarks --only browser``.
 
 >>> part = ShownRegion("picture", "<p>all</p>", render=False)
 >>> part.postprocess("<p>one</p>"), part.postprocess(None)
